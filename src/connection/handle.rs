@@ -1,0 +1,256 @@
+//! The handle of a connection: what every operation of a client goes through.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, Weak};
+use std::thread::{self, JoinHandle, ThreadId};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+
+use super::listener::{Deliver, ListenerId, Listeners};
+use super::manager::{self, Order};
+use super::pause;
+use super::session::Session;
+use super::state::{ConnectionState, StateChange};
+use super::status::{CloseOutcome, StateWatch, Status};
+use crate::connect_string::ConnectString;
+use crate::error::{Error, ErrorKind, Result};
+use crate::node::Acl;
+use crate::retry::RetryPolicy;
+
+/// The most nodes whose deletion may be owed at one time.
+const CLEANUP_PLACES: usize = 100_000;
+
+/// What a client was built with.
+pub(crate) struct Config {
+    pub(crate) connect_string: ConnectString,
+    pub(crate) session_timeout: Duration,
+    pub(crate) connection_timeout: Duration,
+    pub(crate) retry_policy: Arc<dyn RetryPolicy>,
+    pub(crate) default_acl: Arc<[Acl]>,
+    pub(crate) node_data: Option<Arc<[u8]>>,
+    pub(crate) auth: Vec<(String, Vec<u8>)>,
+}
+
+/// What the client's handles and its manager share.
+pub(super) struct Core {
+    pub(super) config: Config,
+    pub(super) status: watch::Sender<Status>,
+    pub(super) listeners: Listeners,
+    cleanup: Arc<Semaphore>,
+}
+
+impl Core {
+    pub(super) fn publish(&self, change: StateChange, session: Option<Session>) {
+        self.status.send_modify(|status| {
+            status.state = change.current;
+            status.session = session;
+            if change.current.is_connected() {
+                status.failure = None;
+            }
+        });
+        self.listeners.tell(change);
+    }
+}
+
+/// A handle of the connection. The thread ends after the last one was dropped.
+#[derive(Clone)]
+pub(crate) struct Connection(Arc<Owner>);
+
+/// A handle that does not keep the connection.
+#[derive(Clone, Debug)]
+pub(crate) struct WeakConnection(Weak<Owner>);
+
+impl WeakConnection {
+    pub(crate) fn upgrade(&self) -> Option<Connection> {
+        self.0.upgrade().map(Connection)
+    }
+}
+
+struct Owner {
+    core: Arc<Core>,
+    orders: mpsc::UnboundedSender<Order>,
+    runtime: Handle,
+    thread: ThreadId,
+    join: Mutex<Option<JoinHandle<()>>>,
+    slots: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        // The manager has ended already after a `close`.
+        let _ = self.orders.send(Order::Close(None));
+    }
+}
+
+impl Connection {
+    /// Starts the client's thread, which connects and never gives up before it is closed.
+    pub(crate) fn start(config: Config) -> Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .map_err(|error| not_started(&error))?;
+        let handle = runtime.handle().clone();
+        let (orders, receiver) = mpsc::unbounded_channel();
+        let status = Status { state: ConnectionState::Connecting, session: None, failure: None };
+        let core = Arc::new(Core {
+            config,
+            status: watch::Sender::new(status),
+            listeners: Listeners::default(),
+            cleanup: Arc::new(Semaphore::new(CLEANUP_PLACES)),
+        });
+        let managed = Arc::clone(&core);
+        let join = thread::Builder::new()
+            .name("zookeeper-client".to_owned())
+            .spawn(move || {
+                runtime.block_on(manager::run(managed, receiver));
+                // A name look-up that hangs must not hang the end of the client.
+                runtime.shutdown_background();
+            })
+            .map_err(|error| not_started(&error))?;
+        Ok(Self(Arc::new(Owner {
+            core,
+            orders,
+            runtime: handle,
+            thread: join.thread().id(),
+            join: Mutex::new(Some(join)),
+            slots: Mutex::default(),
+        })))
+    }
+
+    pub(crate) fn config(&self) -> &Config {
+        &self.0.core.config
+    }
+
+    pub(super) fn runtime(&self) -> &Handle {
+        &self.0.runtime
+    }
+
+    pub(crate) fn state(&self) -> ConnectionState {
+        self.0.core.status.borrow().state
+    }
+
+    /// The session of a connected or suspended client.
+    pub(crate) fn session(&self) -> Option<Session> {
+        self.0.core.status.borrow().session.clone()
+    }
+
+    pub(crate) fn watch_state(&self) -> StateWatch {
+        StateWatch::new(self.0.core.status.subscribe())
+    }
+
+    pub(crate) fn add_listener(&self, deliver: Deliver) -> Result<ListenerId> {
+        self.0.core.listeners.add(deliver).map_err(|error| not_started(&error))
+    }
+
+    pub(crate) fn remove_listener(&self, id: ListenerId) -> bool {
+        self.0.core.listeners.remove(id)
+    }
+
+    /// The session of a connected client; waits for one at most until `deadline` (`None` = for
+    /// ever).
+    pub(crate) async fn session_until(&self, deadline: Option<Instant>) -> Result<Session> {
+        let mut receiver = self.0.core.status.subscribe();
+        let usable = |status: &Status| match status.state {
+            ConnectionState::Connected(_) => status.session.as_ref().is_some_and(Session::is_valid),
+            ConnectionState::Closed => true,
+            ConnectionState::Connecting
+            | ConnectionState::Suspended(_)
+            | ConnectionState::Lost(_) => is_fatal(status.failure.as_ref()),
+        };
+        if !usable(&receiver.borrow_and_update()) {
+            let wait = receiver.wait_for(usable);
+            if pause::within(self, deadline, wait).await.is_none() {
+                return Err(self.not_connected());
+            }
+        }
+        let status = self.0.core.status.borrow().clone();
+        match (status.state, status.session, status.failure) {
+            (ConnectionState::Closed, _, _) => Err(Error::new(ErrorKind::Closed)),
+            (ConnectionState::Connected(_), Some(session), _) => Ok(session),
+            (_, _, Some(failure)) => Err(failure),
+            // It changed again between the wake-up and this look.
+            (_, _, None) => Err(self.not_connected()),
+        }
+    }
+
+    fn not_connected(&self) -> Error {
+        let status = self.0.core.status.borrow();
+        let servers = self.config().connect_string.to_string();
+        match &status.failure {
+            Some(failure) => {
+                Error::new(failure.kind()).with_detail(format!("{servers}: {failure}"))
+            }
+            None => Error::new(ErrorKind::NotConnected)
+                .with_detail(format!("{servers}: the connection is {:?}", status.state)),
+        }
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakConnection {
+        WeakConnection(Arc::downgrade(&self.0))
+    }
+
+    /// Runs a future on the client's thread. It is dropped, wherever it is, when the client ends.
+    pub(crate) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
+        drop(self.0.runtime.spawn(future));
+    }
+
+    /// A place for a node whose deletion will be owed; `None` when all are taken.
+    pub(crate) fn reserve_cleanup(&self) -> Result<CleanupPlace> {
+        match Arc::clone(&self.0.core.cleanup).try_acquire_owned() {
+            Ok(permit) => Ok(CleanupPlace(permit)),
+            Err(_) => Err(Error::new(ErrorKind::CleanupFull)
+                .with_detail(format!("the limit is {CLEANUP_PLACES}"))),
+        }
+    }
+
+    pub(crate) fn slot<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
+        let mut slots = self.0.slots.lock();
+        let slot = slots.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default()));
+        let slot = Arc::clone(slot);
+        slot.downcast().unwrap_or_else(|_| unreachable!("a slot is kept under its own type"))
+    }
+
+    pub(crate) async fn close(&self) -> CloseOutcome {
+        let (sender, receiver) = oneshot::channel();
+        let _ = self.0.orders.send(Order::Close(Some(sender)));
+        // No answer: an earlier `close` has ended the manager already.
+        let outcome = receiver.await.unwrap_or(CloseOutcome::Confirmed);
+        let join = self.0.join.lock().take();
+        if let Some(join) = join.filter(|_| thread::current().id() != self.0.thread) {
+            // The manager has returned; what is left of the thread is the end of its runtime.
+            let _ = join.join();
+        }
+        outcome
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("servers", &self.config().connect_string)
+            .field("state", &self.state())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whether trying again cannot help.
+fn is_fatal(failure: Option<&Error>) -> bool {
+    failure.is_some_and(|error| error.kind() == ErrorKind::AuthFailed)
+}
+
+fn not_started(error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::Unexpected)
+        .with_outcome(crate::error::Outcome::NotApplied)
+        .with_detail(format!("no thread could be started: {error}"))
+}
+
+/// A reserved place among the nodes whose deletion the client owes; freed when dropped.
+#[derive(Debug)]
+#[must_use = "the place is free again when this is dropped"]
+pub struct CleanupPlace(#[expect(dead_code, reason = "held for its drop")] OwnedSemaphorePermit);

@@ -1,0 +1,64 @@
+//! Watches that fire once.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
+use super::link::{Fired, OneShot};
+use super::session::Session;
+use crate::error::Result;
+
+/// What a [`Watch`] saw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WatchEvent {
+    /// The node was created.
+    Created,
+    /// The node was deleted.
+    Deleted,
+    /// The node's data was set.
+    DataChanged,
+    /// A child of the node was created or deleted.
+    ChildrenChanged,
+}
+
+/// A watch that fires once.
+///
+/// It survives reconnects of its session: what changed meanwhile fires it then. Dropping it takes
+/// it back from the server.
+#[derive(Debug)]
+#[must_use = "dropping a watch takes it back"]
+pub struct Watch {
+    one_shot: OneShot,
+    session: Session,
+}
+
+impl Watch {
+    pub(super) fn new(one_shot: OneShot, session: Session) -> Self {
+        Self { one_shot, session }
+    }
+
+    /// Waits for the event.
+    ///
+    /// # Errors
+    /// `SessionLost` (or `Closed`) once the session is over.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the watch.
+    pub async fn fired(self) -> Result<WatchEvent> {
+        let Self { one_shot, session } = self;
+        let mut fired = pin!(one_shot.fired());
+        let mut lost = session.lost();
+        let event = poll_fn(|cx| match fired.as_mut().poll(cx) {
+            Poll::Ready(event) => Poll::Ready(event),
+            Poll::Pending => Pin::new(&mut lost).poll(cx).map(|_| Fired::SessionOver),
+        });
+        match event.await {
+            Fired::Created => Ok(WatchEvent::Created),
+            Fired::Deleted => Ok(WatchEvent::Deleted),
+            Fired::DataChanged => Ok(WatchEvent::DataChanged),
+            Fired::ChildrenChanged => Ok(WatchEvent::ChildrenChanged),
+            Fired::SessionOver => Err(session.over()),
+        }
+    }
+}
