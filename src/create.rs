@@ -13,7 +13,7 @@ use crate::delete::is_final;
 use crate::error::{Error, ErrorKind, Outcome, Result};
 use crate::node::{Acl, CreateMode, Created, describe_process, protected_name};
 use crate::path::{self, Root};
-use crate::protection::{Debt, find};
+use crate::protection::Debt;
 use crate::retry::{Repeat, run};
 
 /// How often a node is created anew because the server reaped its container in between. This holds
@@ -121,18 +121,18 @@ impl Create {
                 self.mode.is_ephemeral() && debt.session().epoch() != session.epoch()
             });
             if fresh {
-                let id = Uuid::new_v4();
-                debt = Debt::new(&self.scope, session.clone(), parent, id, self.mode).ok();
+                let path = path::join(parent, &protected_name(Uuid::new_v4(), name));
+                debt = Debt::new(&self.scope, session.clone(), path, self.mode).ok();
             }
-            let id = debt.as_ref().map(Debt::id);
+            let path = debt.as_ref().map(|debt| debt.path().to_owned());
             async move {
-                let Some(id) = id else { return Err(Error::new(ErrorKind::CleanupFull)) };
+                let Some(path) = path else { return Err(Error::new(ErrorKind::CleanupFull)) };
                 if !fresh {
-                    if let Some(found) = find(&session, parent, id, self.mode).await? {
+                    if let Some(found) = session.find_protected(&path, self.mode).await? {
                         return Ok(found);
                     }
                 }
-                self.place(session, &path::join(parent, &protected_name(id, name))).await
+                self.place(session, &path).await
             }
         })
         .await;

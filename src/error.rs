@@ -181,6 +181,10 @@ impl Error {
         self.0.epoch
     }
 
+    pub(crate) fn detail(&self) -> Option<&str> {
+        self.0.detail.as_deref()
+    }
+
     /// Whether the server may have carried out the call all the same.
     pub fn outcome(&self) -> Outcome {
         self.0.outcome

@@ -1,41 +1,40 @@
 //! Nodes that carry a uuid in their names, so that they are found again after a lost reply.
 
-use uuid::Uuid;
-
 use crate::connection::{CleanupPlace, Scope, Session};
 use crate::delete::{Pauses, is_final};
 use crate::error::{ErrorKind, Result};
-use crate::node::{CreateMode, Created, protection_of};
+use crate::node::{CreateMode, Created};
 use crate::path;
 
-/// Looks for a node by its uuid, after an attempt to create it of unknown outcome.
-///
-/// A `sync` goes before the list, since the server we are attached to now may not have heard of
-/// the node yet. Only a node of this session counts where it is ephemeral.
-pub(crate) async fn find(
-    session: &Session,
-    parent: &str,
-    id: Uuid,
-    mode: CreateMode,
-) -> Result<Option<Created>> {
-    let (synced, listed) = (session.sync(parent), session.get_children(parent));
-    synced.await?;
-    let names = match listed.await {
-        Ok((names, _)) => names,
-        Err(error) if error.kind() == ErrorKind::NoNode => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let Some(name) = names.into_iter().find(|name| protection_of(name) == Some(id)) else {
-        return Ok(None);
-    };
-    let path = path::join(parent, &name);
-    let stat = session.exists(&path).await?;
-    let ours = |owner: i64| !mode.is_ephemeral() || owner == session.id();
-    Ok(stat.filter(|stat| ours(stat.ephemeral_owner)).map(|stat| {
-        let number = name.get(name.len().saturating_sub(10)..).and_then(|text| text.parse().ok());
-        let sequence = number.filter(|_| mode.is_sequential());
-        Created { path, sequence, stat }
-    }))
+impl Session {
+    /// Looks for the node of a create whose outcome is unknown: `path` is the one that was sent, its
+    /// name made by [`protected_name`](crate::protected_name). `None` proves that there is no such
+    /// node, and that the create will not be carried out later either.
+    ///
+    /// A `sync` goes before the list, since the server we are attached to now may not have heard of
+    /// the node yet. Only a node of this session counts where `mode` is ephemeral.
+    ///
+    /// # Errors
+    /// `NoAuth`, `ConnectionLost`, `SessionLost`.
+    pub async fn find_protected(&self, path: &str, mode: CreateMode) -> Result<Option<Created>> {
+        let (parent, prefix) = (path::parent(path).unwrap_or("/"), path::name(path));
+        let (synced, listed) = (self.sync(parent), self.get_children(parent));
+        synced.await?;
+        let names = match listed.await {
+            Ok((names, _)) => names,
+            Err(error) if error.kind() == ErrorKind::NoNode => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let Some(name) = names.iter().find(|name| name.starts_with(prefix)) else {
+            return Ok(None);
+        };
+        let sequence = name[prefix.len()..].parse().ok();
+        let path = path::join(parent, name);
+        let stat = self.exists(&path).await?;
+        let is_ours = |owner: i64| !mode.is_ephemeral() || owner == self.id();
+        let ours = stat.filter(|stat| is_ours(stat.ephemeral_owner));
+        Ok(ours.map(|stat| Created { path, sequence, stat }))
+    }
 }
 
 /// A protected node that may exist without anybody knowing its name; dropped it is looked for and
@@ -43,12 +42,11 @@ pub(crate) async fn find(
 pub(crate) struct Debt {
     owed: Option<Search>,
     session: Session,
-    id: Uuid,
+    path: String,
 }
 
 struct Search {
     scope: Scope,
-    parent: String,
     mode: CreateMode,
     place: CleanupPlace,
 }
@@ -59,17 +57,17 @@ impl Debt {
     pub(crate) fn new(
         scope: &Scope,
         session: Session,
-        parent: &str,
-        id: Uuid,
+        path: String,
         mode: CreateMode,
     ) -> Result<Self> {
         let place = scope.connection().reserve_cleanup()?;
-        let search = Search { scope: scope.clone(), parent: parent.to_owned(), mode, place };
-        Ok(Self { owed: Some(search), session, id })
+        let search = Search { scope: scope.clone(), mode, place };
+        Ok(Self { owed: Some(search), session, path })
     }
 
-    pub(crate) fn id(&self) -> Uuid {
-        self.id
+    /// The path that the create is sent with.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
     }
 
     pub(crate) fn session(&self) -> &Session {
@@ -86,18 +84,18 @@ impl Drop for Debt {
     fn drop(&mut self) {
         if let Some(search) = self.owed.take() {
             let connection = search.scope.connection().clone();
-            let (session, id) = (self.session.clone(), self.id);
-            connection.spawn(search.settle(session, id));
+            let (session, path) = (self.session.clone(), std::mem::take(&mut self.path));
+            connection.spawn(search.settle(session, path));
         }
     }
 }
 
 impl Search {
-    async fn settle(self, mut session: Session, id: Uuid) {
-        let Self { scope, parent, mode, place: _place } = self;
+    async fn settle(self, mut session: Session, path: String) {
+        let Self { scope, mode, place: _place } = self;
         let mut pauses = Pauses::new(&scope);
         loop {
-            let done = match find(&session, &parent, id, mode).await {
+            let done = match session.find_protected(&path, mode).await {
                 Ok(None) => return,
                 Ok(Some(found)) => session.delete(&found.path, None).await,
                 Err(error) => Err(error),
@@ -113,10 +111,10 @@ impl Search {
                     session = next;
                 }
                 Err(error) if is_final(&error) => {
-                    tracing::warn!(%error, %id, "a node of unknown outcome cannot be deleted");
+                    tracing::warn!(%error, %path, "a node of unknown outcome cannot be deleted");
                     return;
                 }
-                Err(error) => tracing::debug!(%error, %id, "the search for a node goes on"),
+                Err(error) => tracing::debug!(%error, %path, "the search for a node goes on"),
             }
             pauses.next().await;
         }

@@ -181,14 +181,13 @@ impl Connection {
 
     fn not_connected(&self) -> Error {
         let status = self.0.core.status.borrow();
-        let servers = self.config().connect_string.to_string();
-        match &status.failure {
-            Some(failure) => {
-                Error::new(failure.kind()).with_detail(format!("{servers}: {failure}"))
-            }
-            None => Error::new(ErrorKind::NotConnected)
-                .with_detail(format!("{servers}: the connection is {:?}", status.state)),
-        }
+        let failure = status.failure.clone().unwrap_or_else(|| {
+            let state = format!("the connection is {}", status.state);
+            Error::new(ErrorKind::NotConnected).with_detail(state)
+        });
+        let reason = failure.detail().unwrap_or_default();
+        let detail = format!("{} ({reason})", self.config().connect_string);
+        failure.with_detail(detail)
     }
 
     pub(crate) fn downgrade(&self) -> WeakConnection {

@@ -70,6 +70,14 @@ impl Liveness {
         self.cell.is_valid(clock::now())
     }
 
+    /// Why the session is over, if it is.
+    pub(super) fn lost_reason(&self) -> Option<LostReason> {
+        // The clock is asked first: after a stop of this process the manager may not have had the
+        // time to notice.
+        let unnoticed = LostReason::Unconfirmed;
+        (!self.is_valid()).then(|| self.lost.borrow().unwrap_or(unnoticed))
+    }
+
     pub(super) fn valid_until(&self) -> BootTime {
         self.cell.valid_until()
     }
@@ -149,13 +157,10 @@ impl Future for SessionLost {
     type Output = LostReason;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<LostReason> {
-        // The clock is asked first: after a stop of this process the manager may not have had the
-        // time to notice.
-        if !self.liveness.is_valid() {
-            let reason = *self.liveness.lost.borrow();
-            return Poll::Ready(reason.unwrap_or(LostReason::Unconfirmed));
+        match self.liveness.lost_reason() {
+            Some(reason) => Poll::Ready(reason),
+            None => self.told.as_mut().poll(cx),
         }
-        self.told.as_mut().poll(cx)
     }
 }
 

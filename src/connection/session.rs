@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 
 use super::call::{Call, Reply};
 use super::link::{OneShot, Wire};
-use super::liveness::{Liveness, SessionLost};
+use super::liveness::{Liveness, LostReason, SessionLost};
 use super::state::SessionEpoch;
 use super::watch::Watch;
 use crate::error::{Error, ErrorKind, Result};
@@ -93,6 +93,11 @@ impl Session {
         self.shared.liveness.is_valid()
     }
 
+    /// Why the session is over; `None` while it is [valid](Self::is_valid).
+    pub fn lost_reason(&self) -> Option<LostReason> {
+        self.shared.liveness.lost_reason()
+    }
+
     /// Resolves, with the reason, once the session is over for this client.
     ///
     /// # Cancel safety
@@ -102,8 +107,8 @@ impl Session {
         self.shared.liveness.lost()
     }
 
-    /// The error of whatever is asked of this session after its end.
-    pub(crate) fn over(&self) -> Error {
+    /// The error of whatever is asked of this session after its end: `SessionLost`, or `Closed`.
+    pub fn over(&self) -> Error {
         self.shared.liveness.over()
     }
 

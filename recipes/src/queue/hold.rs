@@ -1,0 +1,186 @@
+//! Something held: alive as long as its session, its node, and whoever keeps it.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::sync::{oneshot, watch};
+use zookeeper_framework::{ErrorKind, Session, SessionLost, WatchEvent};
+
+use super::Queue;
+use super::entry::Node;
+use super::mirror::NodeId;
+use crate::error::{Error, HoldEnd, Result};
+
+/// Whether a hold was ended by somebody, its holder included. The session's end is asked of the
+/// session.
+#[derive(Debug, Default)]
+pub(crate) struct Life(watch::Sender<Option<HoldEnd>>);
+
+impl Life {
+    /// Ends the hold. The first end stays.
+    pub(crate) fn end(&self, end: HoldEnd) {
+        self.0.send_if_modified(|ended| {
+            let first = ended.is_none();
+            ended.get_or_insert(end);
+            first
+        });
+    }
+
+    fn ended(&self) -> Option<HoldEnd> {
+        *self.0.borrow()
+    }
+}
+
+/// A place at the head of a queue; given up by `release` or `give_up`, by its last guard.
+pub(crate) struct Hold {
+    queue: Arc<Queue>,
+    session: Session,
+    id: NodeId,
+    node: Node,
+    life: Arc<Life>,
+}
+
+impl Hold {
+    pub(super) fn new(
+        queue: &Arc<Queue>,
+        session: Session,
+        id: NodeId,
+        node: Node,
+        life: Arc<Life>,
+    ) -> Self {
+        Self { queue: Arc::clone(queue), session, id, node, life }
+    }
+
+    pub(crate) fn queue(&self) -> &Arc<Queue> {
+        &self.queue
+    }
+
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    pub(crate) fn node(&self) -> &Arc<str> {
+        &self.node.path
+    }
+
+    pub(crate) fn token(&self) -> i64 {
+        self.node.czxid
+    }
+
+    /// Somebody deleted the node.
+    pub(crate) fn node_deleted(&self) {
+        self.life.end(HoldEnd::NodeDeleted);
+    }
+
+    /// What ended the hold, if anything has. Reads the clock, sends nothing.
+    pub(crate) fn ended(&self) -> Option<HoldEnd> {
+        self.life.ended().or_else(|| self.session.lost_reason().map(HoldEnd::SessionLost))
+    }
+
+    pub(crate) fn lost(&self) -> Lost {
+        let life = Arc::clone(&self.life);
+        let mut ended = life.0.subscribe();
+        let told = Box::pin(async move {
+            // The sender lives as long as `life`, which this future keeps.
+            let _life = life;
+            let end = ended.wait_for(Option::is_some).await.ok().and_then(|end| *end);
+            end.unwrap_or(HoldEnd::Released)
+        });
+        Lost { told, session: self.session.lost() }
+    }
+
+    /// Watches the node, so that a forced release is learnt at once. Until then it is learnt at the
+    /// next request that needs the node.
+    pub(crate) fn watch_node(&self) {
+        let (session, life) = (self.session.clone(), Arc::clone(&self.life));
+        let path = Arc::clone(&self.node.path);
+        let mut ended = life.0.subscribe();
+        self.queue.client().spawn(async move {
+            tokio::select! {
+                biased;
+                _ = ended.wait_for(Option::is_some) => {}
+                () = deleted(&session, &path) => life.end(HoldEnd::NodeDeleted),
+            }
+        });
+    }
+
+    /// Gives the hold up and waits for the server to confirm it, as long as the retry policy tries.
+    /// In any case the delete goes on in the background.
+    pub(crate) async fn release(&self) -> Result<()> {
+        let path = self.queue.path();
+        let lost = |reason| Error::Lost { path: Arc::clone(path), reason };
+        let ended = self.ended();
+        let (sender, receiver) = oneshot::channel();
+        self.leave(Some(sender));
+        if let Some(reason) = ended {
+            return Err(lost(reason));
+        }
+        match receiver.await {
+            Ok(Err(Error::Framework(error))) if error.kind() == ErrorKind::NoNode => {
+                Err(lost(HoldEnd::NodeDeleted))
+            }
+            Ok(result) => result,
+            Err(_) => Err(Error::at(path, self.session.over())),
+        }
+    }
+
+    /// Gives the hold up.
+    pub(crate) fn give_up(&self) {
+        self.leave(None);
+    }
+
+    /// Here first, then on the server: whoever asks is told that it is held no more before the
+    /// delete is sent.
+    fn leave(&self, released: Option<oneshot::Sender<Result<()>>>) {
+        self.life.end(HoldEnd::Released);
+        self.queue.leave(&self.session, self.id, released);
+    }
+}
+
+/// Ends when the node is deleted; never if that cannot be known.
+async fn deleted(session: &Session, path: &str) {
+    loop {
+        let seen = match session.watch_data(path).await {
+            Ok((_, watch)) => watch.fired().await,
+            Err(error) if error.kind() == ErrorKind::NoNode => return,
+            Err(error) => Err(error),
+        };
+        match seen {
+            Ok(WatchEvent::Deleted) => return,
+            Ok(_) => {}
+            // The watch waits for the next connection by itself, so this does not turn fast.
+            Err(error) if error.is_retryable() && session.is_valid() => {}
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+/// Resolves when something is held no more, with what ended it; made by `lost()` of a guard.
+///
+/// Each poll looks at the clock first, so that a process that was stopped for too long learns it
+/// at its next poll.
+#[must_use = "futures do nothing unless they are polled"]
+pub struct Lost {
+    told: Pin<Box<dyn Future<Output = HoldEnd> + Send + Sync>>,
+    session: SessionLost,
+}
+
+impl Future for Lost {
+    type Output = HoldEnd;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<HoldEnd> {
+        if let Poll::Ready(end) = self.told.as_mut().poll(cx) {
+            return Poll::Ready(end);
+        }
+        Pin::new(&mut self.session).poll(cx).map(HoldEnd::SessionLost)
+    }
+}
+
+impl fmt::Debug for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lost").finish_non_exhaustive()
+    }
+}
