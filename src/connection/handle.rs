@@ -4,7 +4,7 @@ use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread::{self, JoinHandle, ThreadId};
 use std::time::{Duration, Instant};
 
@@ -42,6 +42,8 @@ pub(super) struct Core {
     pub(super) config: Config,
     pub(super) status: watch::Sender<Status>,
     pub(super) listeners: Listeners,
+    /// How the client was closed.
+    pub(super) closed: OnceLock<CloseOutcome>,
     cleanup: Arc<Semaphore>,
 }
 
@@ -102,6 +104,7 @@ impl Connection {
             config,
             status: watch::Sender::new(status),
             listeners: Listeners::default(),
+            closed: OnceLock::new(),
             cleanup: Arc::new(Semaphore::new(CLEANUP_PLACES)),
         });
         let managed = Arc::clone(&core);
@@ -156,26 +159,14 @@ impl Connection {
     /// ever).
     pub(crate) async fn session_until(&self, deadline: Option<Instant>) -> Result<Session> {
         let mut receiver = self.0.core.status.subscribe();
-        let usable = |status: &Status| match status.state {
-            ConnectionState::Connected(_) => status.session.as_ref().is_some_and(Session::is_valid),
-            ConnectionState::Closed => true,
-            ConnectionState::Connecting
-            | ConnectionState::Suspended(_)
-            | ConnectionState::Lost(_) => is_fatal(status.failure.as_ref()),
-        };
-        if !usable(&receiver.borrow_and_update()) {
-            let wait = receiver.wait_for(usable);
-            if pause::within(self, deadline, wait).await.is_none() {
-                return Err(self.not_connected());
-            }
-        }
-        let status = self.0.core.status.borrow().clone();
-        match (status.state, status.session, status.failure) {
-            (ConnectionState::Closed, _, _) => Err(Error::new(ErrorKind::Closed)),
-            (ConnectionState::Connected(_), Some(session), _) => Ok(session),
-            (_, _, Some(failure)) => Err(failure),
-            // It changed again between the wake-up and this look.
-            (_, _, None) => Err(self.not_connected()),
+        let found = pause::within(self, deadline, async move {
+            receiver.wait_for(|status| answer(status).is_some()).await.ok().and_then(|s| answer(&s))
+        });
+        match found.await {
+            Some(Some(answer)) => answer,
+            // The sender lives as long as this handle.
+            Some(None) => Err(Error::new(ErrorKind::Closed)),
+            None => Err(self.not_connected()),
         }
     }
 
@@ -218,8 +209,9 @@ impl Connection {
     pub(crate) async fn close(&self) -> CloseOutcome {
         let (sender, receiver) = oneshot::channel();
         let _ = self.0.orders.send(Order::Close(Some(sender)));
-        // No answer: an earlier `close` has ended the manager already.
-        let outcome = receiver.await.unwrap_or(CloseOutcome::Confirmed);
+        // No answer: another `close` has ended the manager.
+        let earlier = || self.0.core.closed.get().copied();
+        let outcome = receiver.await.ok().or_else(earlier).unwrap_or(CloseOutcome::Unconfirmed);
         let join = self.0.join.lock().take();
         if let Some(join) = join.filter(|_| thread::current().id() != self.0.thread) {
             // The manager has returned; what is left of the thread is the end of its runtime.
@@ -238,9 +230,17 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// Whether trying again cannot help.
-fn is_fatal(failure: Option<&Error>) -> bool {
-    failure.is_some_and(|error| error.kind() == ErrorKind::AuthFailed)
+/// What whoever waits for a session is answered in this status; `None` is to wait on.
+fn answer(status: &Status) -> Option<Result<Session>> {
+    match status.state {
+        ConnectionState::Connected(_) => status.session.clone().filter(Session::is_valid).map(Ok),
+        ConnectionState::Closed => Some(Err(Error::new(ErrorKind::Closed))),
+        ConnectionState::Connecting | ConnectionState::Suspended(_) | ConnectionState::Lost(_) => {
+            // Of all failures this one does not go away by waiting.
+            let fatal = |error: &Error| error.kind() == ErrorKind::AuthFailed;
+            status.failure.clone().filter(fatal).map(Err)
+        }
+    }
 }
 
 fn not_started(error: &std::io::Error) -> Error {

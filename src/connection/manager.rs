@@ -60,6 +60,7 @@ pub(super) async fn run(core: Arc<Core>, mut orders: Orders) {
         // Best effort: the wire crate ends the session if it ever reaches a server again.
         drop(link);
     };
+    let outcome = *manager.core.closed.get_or_init(|| outcome);
     if let Some(closing) = closing {
         let _ = closing.send(outcome);
     }

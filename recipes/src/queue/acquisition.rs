@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::oneshot;
-use zookeeper_framework::{Acl, Session};
+use zookeeper_framework::{Acl, ErrorKind, Session};
 
 use super::Queue;
 use super::budget::Budget;
@@ -59,7 +59,7 @@ pub(crate) async fn acquire(
         Wait::Until(deadline) => deadline,
     };
     loop {
-        let session = connected(queue, deadline).await?;
+        let session = connected(queue, wait).await?;
         let place = client.reserve_cleanup().map_err(|error| Error::at(queue.path(), error))?;
         let entered = queue.enter(&session, request, wait.mode(), place);
         let setback = match entered {
@@ -90,22 +90,25 @@ enum Setback {
     NodeDeleted,
 }
 
-/// Waits for a connection, until the deadline or for the connection timeout.
-async fn connected(queue: &Queue, deadline: Option<Instant>) -> Result<Session> {
+/// Waits for a connection: as long as the client waits for one, but not beyond the deadline.
+async fn connected(queue: &Queue, wait: Wait) -> Result<Session> {
     let client = queue.client();
     let patience = Instant::now().checked_add(client.connection_timeout());
-    let first = match (deadline, patience) {
-        (Some(deadline), Some(patience)) => Some(deadline.min(patience)),
-        (one, other) => one.or(other),
-    };
-    match client.session_until(first).await {
-        Ok(session) => Ok(session),
-        Err(error) if error.is_retryable() && first == deadline => {
-            tracing::debug!(%error, path = %queue.path(), "no connection before the deadline");
-            Err(Error::TimedOut { path: Arc::clone(queue.path()) })
+    let (limit, is_deadline) = match (wait, patience) {
+        (Wait::Until(Some(deadline)), Some(patience)) if deadline > patience => {
+            (Some(patience), false)
         }
-        Err(error) => Err(Error::at(queue.path(), error)),
-    }
+        (Wait::Until(Some(deadline)), _) => (Some(deadline), true),
+        (Wait::Until(None) | Wait::Try, patience) => (patience, false),
+    };
+    client.session_until(limit).await.map_err(|error| {
+        if error.kind() == ErrorKind::NotConnected && is_deadline {
+            tracing::debug!(%error, path = %queue.path(), "no connection before the deadline");
+            Error::TimedOut { path: Arc::clone(queue.path()) }
+        } else {
+            Error::at(queue.path(), error)
+        }
+    })
 }
 
 /// Waits for the outcome, or for the end of the session.

@@ -64,7 +64,7 @@ fn a_bound_of_nodes_keeps_the_promises_too() {
 fn a_queue_whose_nodes_are_removed_by_hand_keeps_the_promises_to_all_others() {
     check(&Setup { removals: 2, cancels: true, ..Setup::new("WW/W") });
     check(&Setup { removals: 1, ..Setup::new("WR/D") });
-    check(&Setup { removals: 1, ..Setup::new("Wrw/W") });
+    check(&Setup { removals: 1, ..Setup::new("Wr/D") });
 }
 
 #[test]
@@ -86,6 +86,7 @@ fn larger_queues_keep_the_promises_where_they_are_searched() {
     check(&Setup { in_wire_order: true, ..faults(reaped("WW/D")) });
     check(&Setup { cuts: 1, expiries: 1, faults: 1, ..cancelled("WR/D") });
     check(&Setup { foreign_cancels: true, ..cancelled("WR/DR") });
+    check(&Setup { foreign_cancels: true, ..Setup::new("WWW/DW") });
     check(&cancelled("Wwr/D"));
     check(&reaped("Wrw/DR"));
     check(&Setup { cuts: 1, faults: 1, ..cancelled("wwW/W") });

@@ -327,8 +327,12 @@ impl World {
         Ok(())
     }
 
-    /// A try may fail only if something conflicted with it at some time since it arrived.
+    /// A try may fail only if something conflicted with it at some time since it arrived. One
+    /// that was cancelled, or met a hold of ours that is void, proves nothing.
     fn check_tries(&mut self, setup: &Setup) -> Result<(), String> {
+        if setup.cancels || setup.removals > 0 {
+            return Ok(());
+        }
         for (index, local) in self.process.locals.iter().enumerate() {
             let acquisition = setup.locals[index];
             if acquisition.mode != Mode::Try || *local == Local::Idle || self.excused[index] {
@@ -338,7 +342,7 @@ impl World {
                 node.kind.conflicts(acquisition.kind) && *local != Local::Waiting(node.id)
             };
             self.excused[index] = self.server.nodes.iter().any(is_rival);
-            if *local == Local::Done && !self.excused[index] && !setup.cancels {
+            if *local == Local::Done && !self.excused[index] {
                 return Err(format!("try {index} failed though nothing was in its way"));
             }
         }

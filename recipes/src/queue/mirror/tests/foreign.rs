@@ -111,3 +111,20 @@ fn a_reader_watches_the_nearest_writer_and_not_the_readers_between() {
     ];
     watch_in(&mirror.listed(list, &names), &names[1]);
 }
+
+#[test]
+fn of_two_foreign_writers_that_went_the_foremost_leaves_the_mark() {
+    let mut mirror = Mirror::new(&READ_WRITE, 1_000);
+    let list = list_in(&wait(&mut mirror, A));
+    wait(&mut mirror, B);
+    mirror.created(A, 3);
+    let [first, second] = [0, 2].map(|number| name(FOREIGN, WRITE, number));
+    let names = [first.clone(), name(B, WRITE, 1), second.clone(), name(A, WRITE, 3)];
+    let watch = watch_in(&mirror.listed(list, &names), &second);
+    let watch = watch_in(&mirror.watch_gone(watch), &first);
+    assert_eq!(mirror.watch_gone(watch), []);
+    // B stands between the two, and the first of them may be a reader by now.
+    let list = list_in(&mirror.created(B, 1));
+    let names = [name(FOREIGN, READ, 0), name(B, WRITE, 1), name(A, WRITE, 3)];
+    watch_in(&mirror.listed(list, &names), &names[0]);
+}

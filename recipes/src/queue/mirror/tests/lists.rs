@@ -206,3 +206,23 @@ fn children_that_stand_in_no_queue_are_ignored() {
     let names = ["config".to_owned(), name(A, LOCK, 1)];
     assert_eq!(mirror.listed(list, &names), [Output::Grant(A)]);
 }
+
+#[test]
+fn a_list_takes_back_nothing_that_is_known_already() {
+    let mut mirror = held_by_a();
+    let [d, e] = [NodeId::from_u128(0xD), NodeId::from_u128(0xE)];
+    for id in [B, C, d, e] {
+        wait(&mut mirror, id);
+    }
+    let list = list_in(&mirror.created(C, 2));
+    mirror.created(B, 1);
+    mirror.created(d, 3);
+    assert_eq!(mirror.leave(d), [Output::Delete(d)]);
+    // The list was served before number 3 was given.
+    let names = [name(A, LOCK, 0), name(B, LOCK, 1), name(C, LOCK, 2)];
+    assert_eq!(mirror.listed(list, &names), []);
+    mirror.created(e, 4);
+    assert_eq!(mirror.leave(A), [Output::Delete(A), Output::Grant(B)]);
+    assert_eq!(mirror.leave(B), [Output::Delete(B), Output::Grant(C)]);
+    assert_eq!(mirror.leave(C), [Output::Delete(C), Output::Grant(e)]);
+}
