@@ -11,6 +11,16 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::node::Acl;
 use crate::retry::{ExponentialBackoff, RetryPolicy};
 
+impl Client {
+    /// Starts to build a client for a connect string: servers with their ports (2181 where none is
+    /// given), separated by commas, and a chroot if wanted: `zk1:2181,zk2,[::1]:2183/app`.
+    ///
+    /// Nothing is looked at before [`ClientBuilder::connect`] or [`ClientBuilder::start`].
+    pub fn builder(connect_string: impl Into<String>) -> ClientBuilder {
+        ClientBuilder::new(connect_string.into())
+    }
+}
+
 /// ZooKeeper counts timeouts in milliseconds, in 32 signed bits.
 const LONGEST_TIMEOUT: Duration = Duration::from_millis(i32::MAX as u64);
 

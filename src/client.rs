@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 
-use crate::builder::ClientBuilder;
 use crate::connection::{
     self, Call, CleanupPlace, CloseOutcome, Connection, ConnectionState, ListenerId, Pause, Scope,
     Session, StateChange, StateWatch, Watch, WeakConnection,
@@ -26,9 +25,9 @@ use crate::transaction::Transaction;
 /// lost it starts a new one, and it never gives up before it is closed. Everything runs on a thread
 /// of its own; it may be used from any task of any runtime.
 ///
-/// The operations wait for a connection, at most the
-/// [connection timeout](ClientBuilder::connection_timeout) a call, and are tried again by the
-/// [retry policy](ClientBuilder::retry_policy). What may have been carried out already is never
+/// The operations wait for a connection, at most the [connection
+/// timeout](crate::ClientBuilder::connection_timeout) a call, and are tried again by the [retry
+/// policy](crate::ClientBuilder::retry_policy). What may have been carried out already is never
 /// repeated, unless that is harmless.
 ///
 /// Paths are absolute and lie below the chroot of the connect string.
@@ -64,14 +63,6 @@ pub struct Client {
 }
 
 impl Client {
-    /// Starts to build a client for a connect string: servers with their ports (2181 where none is
-    /// given), separated by commas, and a chroot if wanted: `zk1:2181,zk2,[::1]:2183/app`.
-    ///
-    /// Nothing is looked at before [`ClientBuilder::connect`] or [`ClientBuilder::start`].
-    pub fn builder(connect_string: impl Into<String>) -> ClientBuilder {
-        ClientBuilder::new(connect_string.into())
-    }
-
     pub(crate) fn new(scope: Scope) -> Self {
         Self { scope }
     }

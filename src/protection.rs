@@ -7,9 +7,9 @@ use crate::node::{CreateMode, Created};
 use crate::path;
 
 impl Session {
-    /// Looks for the node of a create whose outcome is unknown: `path` is the one that was sent, its
-    /// name made by [`protected_name`](crate::protected_name). `None` proves that there is no such
-    /// node, and that the create will not be carried out later either.
+    /// Looks for the node of a create whose outcome is unknown: `path` is the one that was sent,
+    /// its name made by [`protected_name`](crate::protected_name). `None` proves that there is no
+    /// such node, and that the create will not be carried out later either.
     ///
     /// A `sync` goes before the list, since the server we are attached to now may not have heard of
     /// the node yet. Only a node of this session counts where `mode` is ephemeral.

@@ -25,14 +25,14 @@ const FRAMEWORK: Order = Order {
     rows: &[
         &["builder"],
         &["client"],
-        &["create", "watch", "transaction"],
+        &["create", "transaction"],
         &["protection"],
         &["delete"],
         &["retry::run"],
         &["connection"],
         &["connect_string", "operation", "retry"],
-        &["node"],
         &["path"],
+        &["node"],
         &["error"],
     ],
     // The number of a session is a word of every layer's errors and states.
@@ -40,8 +40,11 @@ const FRAMEWORK: Order = Order {
 };
 
 /// Every module that is not named here is a recipe.
-const RECIPES: Order =
-    Order { root: "recipes/src/", rows: &[&["queue"], &["owner"], &["error"]], shared: &[] };
+const RECIPES: Order = Order {
+    root: "recipes/src/",
+    rows: &[&["contender", "transaction"], &["queue"], &["owner"], &["error"]],
+    shared: &[],
+};
 
 const PRODUCT: &[&str] = &["src/", "recipes/src/", "testing/src/"];
 const CODE_LINES_MAX: usize = 400;

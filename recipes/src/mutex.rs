@@ -235,11 +235,11 @@ impl fmt::Debug for InterProcessMutex {
 /// tells how it went.
 ///
 /// # Session loss
-/// The guard is the one to ask: [`is_held`](Self::is_held) at any moment, [`lost`](Self::lost) to be
-/// woken, [`while_held`](Self::while_held) around the work. None of them is ever optimistic: they
-/// say "lost" before another owner can be granted. What a request that is already on its way to a
-/// third party does there is beyond them; that is what the
-/// [fencing token](Self::fencing_token) is for.
+/// The guard is the one to ask: [`is_held`](Self::is_held) at any moment, [`lost`](Self::lost) to
+/// be woken, [`while_held`](Self::while_held) around the work. None of them is ever optimistic:
+/// they say "lost" before another owner can be granted. What a request that is already on its way
+/// to a third party does there is beyond them; that is what the [fencing
+/// token](Self::fencing_token) is for.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct MutexGuard {
     share: Share,

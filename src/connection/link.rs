@@ -1,7 +1,7 @@
 //! The wire: the only file that names the crate `zookeeper-client`.
 //!
-//! A [`Link`] is one session of that crate. Numbers such as "fact 0.3" in comments point to what was
-//! verified of it and is listed in `docs/decisions/wire-client.md`.
+//! A [`Link`] is one session of that crate. Numbers such as "fact 0.3" in comments point to what
+//! was verified of it and is listed in `docs/decisions/wire-client.md`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -87,6 +87,7 @@ fn larger_queues_keep_the_promises_where_they_are_searched() {
     check(&Setup { cuts: 1, expiries: 1, faults: 1, ..cancelled("WR/D") });
     check(&Setup { foreign_cancels: true, ..cancelled("WR/DR") });
     check(&Setup { foreign_cancels: true, ..Setup::new("WWW/DW") });
+    check(&Setup { cancels: true, ..Setup::new("WWW/D") });
     check(&cancelled("Wwr/D"));
     check(&reaped("Wrw/DR"));
     check(&Setup { cuts: 1, faults: 1, ..cancelled("wwW/W") });
