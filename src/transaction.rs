@@ -17,7 +17,8 @@ use crate::retry::{Repeat, run};
 /// # Examples
 ///
 /// ```no_run
-/// # async fn example(client: zookeeper_framework::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// # use zookeeper_framework::{Client, TransactionError};
+/// # async fn example(client: Client) -> Result<(), TransactionError> {
 /// let results = client
 ///     .transaction()
 ///     .check("/config", Some(7))
