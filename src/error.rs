@@ -58,6 +58,8 @@ pub enum ErrorKind {
     AuthFailed,
     /// Too many guaranteed deletes are under way already.
     CleanupFull,
+    /// Too many long paths are watched in this session already.
+    WatchesFull,
     /// The client was closed.
     Closed,
     /// The server or the wire client answered something this crate does not know.
@@ -83,6 +85,7 @@ impl ErrorKind {
             Self::SessionLost => "session lost",
             Self::AuthFailed => "authentication failed",
             Self::CleanupFull => "too many guaranteed deletes are under way",
+            Self::WatchesFull => "too many paths are watched",
             Self::Closed => "client closed",
             Self::Unexpected => "unexpected answer",
         }
@@ -106,6 +109,7 @@ impl ErrorKind {
             | Self::NotConnected
             | Self::AuthFailed
             | Self::CleanupFull
+            | Self::WatchesFull
             | Self::Closed => Outcome::NotApplied,
         }
     }

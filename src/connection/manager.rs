@@ -246,8 +246,13 @@ impl Manager {
             None => SessionEpoch::FIRST,
         };
         let liveness = Liveness::new(epoch, validity);
-        let shared =
-            Shared { id: link.session_id(), timeout: link.session_timeout(), liveness, requests };
+        let shared = Shared {
+            id: link.session_id(),
+            timeout: link.session_timeout(),
+            liveness,
+            requests,
+            watches: Arc::default(),
+        };
         Session::new(shared, Root::server())
     }
 }

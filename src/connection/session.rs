@@ -21,7 +21,7 @@ use super::call::{Call, Reply};
 use super::link::{OneShot, Wire};
 use super::liveness::{Liveness, LostReason, SessionLost};
 use super::state::SessionEpoch;
-use super::watch::Watch;
+use super::watch::{Watch, WatchBudget};
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::{Acl, CreateMode, Created, Stat};
 use crate::operation::{NewNode, Operation, OperationResult};
@@ -38,6 +38,7 @@ pub(super) struct Shared {
     pub(super) timeout: Duration,
     pub(super) liveness: Arc<Liveness>,
     pub(super) requests: mpsc::UnboundedSender<Request>,
+    pub(super) watches: Arc<WatchBudget>,
 }
 
 /// A handle of one session of a [`Client`](crate::Client).
@@ -255,11 +256,16 @@ impl Session {
         Fut: Future<Output = Result<(T, OneShot)>> + Send + 'static,
     {
         let session = self.clone();
+        let place = check.and_then(|()| self.shared.watches.reserve(&self.root.full(path)));
+        let (check, place) = match place {
+            Ok(place) => (Ok(()), Some(place)),
+            Err(error) => (Err(error), None),
+        };
         self.call(path, check, Effect::Reading, move |wire, full| {
             let read = read(wire, full);
             async move {
                 let (value, one_shot) = read.await?;
-                Ok((value, Watch::new(one_shot, session)))
+                Ok((value, Watch::new(one_shot, session, place)))
             }
         })
     }

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use zookeeper_framework::{
-    Call, CreateMode, Created, Error, Result, Session, Stat, Watch, WatchEvent, protected_name,
+    Call, CreateMode, Created, Error, ErrorKind, Result, Session, Stat, Watch, WatchEvent,
+    protected_name,
 };
 
 use super::budget::Budget;
@@ -26,6 +27,9 @@ const DIRECTORY_TRIES: usize = 3;
 /// The pause before a list or watch is sent again. Nobody's retry budget pays for these: they are
 /// part of waiting.
 const READ_PAUSE: Duration = Duration::from_millis(100);
+
+/// The pause between two looks at a node that cannot be watched.
+const POLL_PAUSE: Duration = Duration::from_secs(1);
 
 type Listing = Call<(Vec<String>, Stat)>;
 
@@ -66,8 +70,9 @@ impl Queue {
 
     pub(super) fn send_watch(self: &Arc<Self>, state: &mut State, stamp: Stamp, name: &str) {
         let Some(session) = state.session.clone() else { return };
+        let path = format!("{}/{name}", self.directory());
         // Reading, never `exists`: no watch may stay on a node that does not exist.
-        let read = session.watch_data(&format!("{}/{name}", self.directory()));
+        let read = session.watch_data(&path);
         let (sender, mut unwatched) = oneshot::channel();
         state.watch = Some((stamp, sender));
         let queue = Arc::clone(self);
@@ -75,7 +80,7 @@ impl Queue {
             let seen = tokio::select! {
                 biased;
                 _ = &mut unwatched => return,
-                seen = see(read) => seen,
+                seen = queue.see(&session, &path, read) => seen,
             };
             queue.note_watch(&session, stamp, seen).await;
         });
@@ -270,6 +275,38 @@ impl Queue {
         }
     }
 
+    /// Waits for a node to go or change.
+    async fn see(
+        &self,
+        session: &Session,
+        path: &str,
+        read: Call<((Vec<u8>, Stat), Watch)>,
+    ) -> Seen {
+        let fired = match read.await {
+            Ok((_, watch)) => watch.fired().await,
+            Err(error) if error.kind() == ErrorKind::WatchesFull => {
+                return self.poll(session, path).await;
+            }
+            Err(error) => Err(error),
+        };
+        match fired {
+            Ok(WatchEvent::Deleted) => Seen::Gone,
+            // A change of the data is no departure: it asks the holder to give way.
+            Ok(_) => Seen::Changed,
+            Err(error) => Seen::failed(error),
+        }
+    }
+
+    /// Reads a node again and again where the session can watch no more paths.
+    async fn poll(&self, session: &Session, path: &str) -> Seen {
+        loop {
+            if let Err(error) = session.get_data(path).await {
+                return Seen::failed(error);
+            }
+            self.client.pause(POLL_PAUSE).await;
+        }
+    }
+
     /// Nobody who waits here can ever be granted.
     fn fail_waiters(self: &Arc<Self>, session: &Session, error: &Error) {
         self.input(session, |_, state, news| {
@@ -361,20 +398,13 @@ enum Seen {
     SessionOver,
 }
 
-async fn see(read: Call<((Vec<u8>, Stat), Watch)>) -> Seen {
-    let fired = match read.await {
-        Ok((_, watch)) => watch.fired().await,
-        Err(error) => Err(error),
-    };
-    match fired {
-        Ok(WatchEvent::Deleted) => Seen::Gone,
-        // A change of the data is no departure: it asks the holder to give way.
-        Ok(_) => Seen::Changed,
-        Err(error) => match Failure::of(&error) {
-            Failure::NoNode => Seen::Gone,
-            Failure::SessionOver => Seen::SessionOver,
-            Failure::Refused => Seen::Refused(error),
-            Failure::InDoubt | Failure::NotApplied => Seen::Nothing,
-        },
+impl Seen {
+    fn failed(error: Error) -> Self {
+        match Failure::of(&error) {
+            Failure::NoNode => Self::Gone,
+            Failure::SessionOver => Self::SessionOver,
+            Failure::Refused => Self::Refused(error),
+            Failure::InDoubt | Failure::NotApplied => Self::Nothing,
+        }
     }
 }
