@@ -81,15 +81,12 @@ impl Hold {
     }
 
     pub(crate) fn lost(&self) -> Lost {
-        let life = Arc::clone(&self.life);
-        let mut ended = life.0.subscribe();
+        let mut ended = self.life.0.subscribe();
         let told = Box::pin(async move {
-            // The sender lives as long as `life`, which this future keeps.
-            let _life = life;
-            let end = ended.wait_for(Option::is_some).await.ok().and_then(|end| *end);
-            end.unwrap_or(HoldEnd::Released)
+            // Only the wake-up matters: what ended the hold is asked of the hold itself.
+            let _ = ended.wait_for(Option::is_some).await;
         });
-        Lost { told, session: self.session.lost() }
+        Lost { life: Arc::clone(&self.life), told, session: self.session.lost() }
     }
 
     /// Watches the node, so that a forced release is learnt at once. Until then it is learnt at the
@@ -160,11 +157,12 @@ async fn deleted(session: &Session, path: &str) {
 
 /// Resolves when something is held no more, with what ended it; made by `lost()` of a guard.
 ///
-/// Each poll looks at the clock first, so that a process that was stopped for too long learns it
-/// at its next poll.
+/// Each poll looks at the hold and at the clock themselves before any wake-up, so that neither a
+/// stop of this process nor a task that has used up its turn can hide an end.
 #[must_use = "futures do nothing unless they are polled"]
 pub struct Lost {
-    told: Pin<Box<dyn Future<Output = HoldEnd> + Send + Sync>>,
+    life: Arc<Life>,
+    told: Pin<Box<dyn Future<Output = ()> + Send + Sync>>,
     session: SessionLost,
 }
 
@@ -172,8 +170,11 @@ impl Future for Lost {
     type Output = HoldEnd;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<HoldEnd> {
-        if let Poll::Ready(end) = self.told.as_mut().poll(cx) {
+        if let Some(end) = self.life.ended() {
             return Poll::Ready(end);
+        }
+        if self.told.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(self.life.ended().unwrap_or(HoldEnd::Released));
         }
         Pin::new(&mut self.session).poll(cx).map(HoldEnd::SessionLost)
     }
