@@ -320,7 +320,7 @@ impl Client {
         deadline: Option<Instant>,
         future: impl Future<Output = T>,
     ) -> Option<T> {
-        connection::within(self.connection(), deadline, future).await
+        connection::within(self.connection().runtime(), deadline, future).await
     }
 
     /// Reserves a place for a node whose deletion will be owed, before the node is created.

@@ -4,61 +4,23 @@ use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle, ThreadId};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
-use super::listener::{Deliver, ListenerId, Listeners};
+use super::core::{CLEANUP_PLACES, Config, Core};
+use super::link::CloseOutcome;
+use super::listener::{Deliver, ListenerId};
 use super::manager::{self, Order};
 use super::pause;
 use super::session::Session;
-use super::state::{ConnectionState, StateChange};
-use super::status::{CloseOutcome, StateWatch, Status};
-use crate::connect_string::ConnectString;
+use super::state::ConnectionState;
+use super::status::{StateWatch, Status};
 use crate::error::{Error, ErrorKind, Result};
-use crate::node::Acl;
-use crate::retry::RetryPolicy;
-
-/// The most nodes whose deletion may be owed at one time.
-const CLEANUP_PLACES: usize = 100_000;
-
-/// What a client was built with.
-pub(crate) struct Config {
-    pub(crate) connect_string: ConnectString,
-    pub(crate) session_timeout: Duration,
-    pub(crate) connection_timeout: Duration,
-    pub(crate) retry_policy: Arc<dyn RetryPolicy>,
-    pub(crate) default_acl: Arc<[Acl]>,
-    pub(crate) node_data: Option<Arc<[u8]>>,
-    pub(crate) auth: Vec<(String, Vec<u8>)>,
-}
-
-/// What the client's handles and its manager share.
-pub(super) struct Core {
-    pub(super) config: Config,
-    pub(super) status: watch::Sender<Status>,
-    pub(super) listeners: Listeners,
-    /// How the client was closed.
-    pub(super) closed: OnceLock<CloseOutcome>,
-    cleanup: Arc<Semaphore>,
-}
-
-impl Core {
-    pub(super) fn publish(&self, change: StateChange, session: Option<Session>) {
-        self.status.send_modify(|status| {
-            status.state = change.current;
-            status.session = session;
-            if change.current.is_connected() {
-                status.failure = None;
-            }
-        });
-        self.listeners.tell(change);
-    }
-}
 
 /// A handle of the connection. The thread ends after the last one was dropped.
 #[derive(Clone)]
@@ -99,14 +61,7 @@ impl Connection {
             .map_err(|error| not_started(&error))?;
         let handle = runtime.handle().clone();
         let (orders, receiver) = mpsc::unbounded_channel();
-        let status = Status { state: ConnectionState::Connecting, session: None, failure: None };
-        let core = Arc::new(Core {
-            config,
-            status: watch::Sender::new(status),
-            listeners: Listeners::default(),
-            closed: OnceLock::new(),
-            cleanup: Arc::new(Semaphore::new(CLEANUP_PLACES)),
-        });
+        let core = Arc::new(Core::new(config));
         let managed = Arc::clone(&core);
         let join = thread::Builder::new()
             .name("zookeeper-client".to_owned())
@@ -130,7 +85,8 @@ impl Connection {
         &self.0.core.config
     }
 
-    pub(super) fn runtime(&self) -> &Handle {
+    /// The runtime of the client's thread.
+    pub(crate) fn runtime(&self) -> &Handle {
         &self.0.runtime
     }
 
@@ -159,7 +115,7 @@ impl Connection {
     /// ever).
     pub(crate) async fn session_until(&self, deadline: Option<Instant>) -> Result<Session> {
         let mut receiver = self.0.core.status.subscribe();
-        let found = pause::within(self, deadline, async move {
+        let found = pause::within(self.runtime(), deadline, async move {
             receiver.wait_for(|status| answer(status).is_some()).await.ok().and_then(|s| answer(&s))
         });
         match found.await {

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use zookeeper_client as zk;
 
-use super::status::CloseOutcome;
 use crate::error::{Error, ErrorKind, Outcome, Result};
 use crate::node::{Acl, CreateMode, Created, Stat};
 use crate::operation::{NewNode, Operation, OperationResult};
@@ -26,6 +25,18 @@ pub(crate) enum LinkState {
     Up,
     Down,
     Over,
+}
+
+/// What is known of the session of a client that was closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CloseOutcome {
+    /// There is no session any more: the server has ended it, with all its ephemeral nodes, or
+    /// there was none.
+    Confirmed,
+    /// The server did not answer within the connection timeout. It ends the session, with all its
+    /// ephemeral nodes, when the session timeout has passed.
+    Unconfirmed,
 }
 
 /// One session on the wire. Dropping it closes the session; it lives only in the manager, so

@@ -40,6 +40,7 @@ impl fmt::Display for LostReason {
 }
 
 /// The liveness of one session.
+#[derive(Debug)]
 pub(super) struct Liveness {
     epoch: SessionEpoch,
     validity: Mutex<Validity>,

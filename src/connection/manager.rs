@@ -15,14 +15,13 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::clock::{self, BootTime};
+use super::core::Core;
 use super::diagnosis;
-use super::handle::Core;
-use super::link::{Link, LinkState, Target};
+use super::link::{CloseOutcome, Link, LinkState, Target};
 use super::liveness::{Liveness, LostReason};
 use super::nodelay;
 use super::session::{Request, Session, Shared};
 use super::state::{ConnectionState, Event, SessionEpoch, StateChange, next};
-use super::status::CloseOutcome;
 use super::validity::Validity;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::Root;

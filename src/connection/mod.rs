@@ -15,6 +15,7 @@
 
 mod call;
 mod clock;
+mod core;
 mod diagnosis;
 mod handle;
 mod link;
@@ -29,10 +30,13 @@ mod state;
 mod status;
 mod validity;
 mod watch;
+mod watch_budget;
 
 pub use self::call::Call;
+pub(crate) use self::core::Config;
 pub use self::handle::CleanupPlace;
-pub(crate) use self::handle::{Config, Connection, WeakConnection};
+pub(crate) use self::handle::{Connection, WeakConnection};
+pub use self::link::CloseOutcome;
 pub use self::listener::ListenerId;
 pub use self::liveness::{LostReason, SessionLost};
 pub use self::pause::Pause;
@@ -40,5 +44,5 @@ pub(crate) use self::pause::within;
 pub(crate) use self::scope::Scope;
 pub use self::session::Session;
 pub use self::state::{ConnectionState, SessionEpoch, StateChange};
-pub use self::status::{CloseOutcome, StateWatch};
+pub use self::status::StateWatch;
 pub use self::watch::{Watch, WatchEvent};

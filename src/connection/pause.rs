@@ -9,10 +9,9 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
-
-use super::handle::Connection;
 
 /// Resolves after a while; made by [`Client::pause`](crate::Client::pause).
 ///
@@ -29,12 +28,12 @@ struct Timer {
 }
 
 impl Pause {
-    pub(crate) fn new(connection: &Connection, duration: Duration) -> Self {
+    pub(crate) fn new(runtime: &Handle, duration: Duration) -> Self {
         if duration.is_zero() {
             return Self { timer: None };
         }
         let (sender, elapsed) = oneshot::channel();
-        let task = connection.runtime().spawn(async move {
+        let task = runtime.spawn(async move {
             tokio::time::sleep(duration).await;
             let _ = sender.send(());
         });
@@ -71,7 +70,7 @@ impl fmt::Debug for Pause {
 /// Awaits a future until the deadline; `None` if it was not ready by then. The future is polled
 /// once even where the deadline has passed.
 pub(crate) async fn within<T>(
-    connection: &Connection,
+    runtime: &Handle,
     deadline: Option<Instant>,
     future: impl Future<Output = T>,
 ) -> Option<T> {
@@ -83,7 +82,7 @@ pub(crate) async fn within<T>(
             return Poll::Ready(Some(value));
         }
         let left = || deadline.saturating_duration_since(Instant::now());
-        let pause = pause.get_or_insert_with(|| Pause::new(connection, left()));
+        let pause = pause.get_or_insert_with(|| Pause::new(runtime, left()));
         if Pin::new(&mut *pause).poll(cx).is_pending() {
             return Poll::Pending;
         }

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::handle::{Config, Connection};
+use super::core::Config;
+use super::handle::Connection;
 use super::pause::Pause;
 use super::session::Session;
 use crate::error::Result;
@@ -43,6 +44,6 @@ impl Scope {
     }
 
     pub(crate) fn pause(&self, duration: Duration) -> Pause {
-        Pause::new(&self.connection, duration)
+        Pause::new(self.connection.runtime(), duration)
     }
 }

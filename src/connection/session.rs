@@ -21,7 +21,8 @@ use super::call::{Call, Reply};
 use super::link::{OneShot, Wire};
 use super::liveness::{Liveness, LostReason, SessionLost};
 use super::state::SessionEpoch;
-use super::watch::{Watch, WatchBudget};
+use super::watch::Watch;
+use super::watch_budget::WatchBudget;
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::{Acl, CreateMode, Created, Stat};
 use crate::operation::{NewNode, Operation, OperationResult};
@@ -255,7 +256,7 @@ impl Session {
         F: FnOnce(Wire, String) -> Fut + Send + 'static,
         Fut: Future<Output = Result<(T, OneShot)>> + Send + 'static,
     {
-        let session = self.clone();
+        let liveness = Arc::clone(&self.shared.liveness);
         let place = check.and_then(|()| self.shared.watches.reserve(&self.root.full(path)));
         let (check, place) = match place {
             Ok(place) => (Ok(()), Some(place)),
@@ -265,7 +266,7 @@ impl Session {
             let read = read(wire, full);
             async move {
                 let (value, one_shot) = read.await?;
-                Ok((value, Watch::new(one_shot, session, place)))
+                Ok((value, Watch::new(one_shot, liveness, place)))
             }
         })
     }

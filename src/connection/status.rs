@@ -61,15 +61,3 @@ impl fmt::Debug for StateWatch {
         f.debug_struct("StateWatch").field("current", &self.current()).finish_non_exhaustive()
     }
 }
-
-/// What is known of the session of a client that was closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum CloseOutcome {
-    /// There is no session any more: the server has ended it, with all its ephemeral nodes, or
-    /// there was none.
-    Confirmed,
-    /// The server did not answer within the connection timeout. It ends the session, with all its
-    /// ephemeral nodes, when the session timeout has passed.
-    Unconfirmed,
-}

@@ -4,26 +4,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::oneshot;
-use zookeeper_framework::{Acl, ErrorKind, Session};
+use zookeeper_framework::{ErrorKind, Session};
 
 use super::Queue;
-use super::budget::Budget;
-use super::entry::Verdict;
+use super::entry::{Request, Verdict};
 use super::hold::Hold;
 use super::mirror::{Mode, NodeId};
-use super::node::Kind;
 use crate::error::{Error, HoldEnd, Result};
-
-/// What an acquisition asks for.
-#[derive(Clone, Debug)]
-pub(crate) struct Request {
-    pub(crate) kind: Kind,
-    /// What stands before the number in the node's name.
-    pub(crate) marker: &'static str,
-    pub(crate) data: Arc<[u8]>,
-    pub(crate) acl: Arc<[Acl]>,
-    pub(crate) budget: Arc<Budget>,
-}
 
 /// How long an acquisition waits for its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,11 +3,23 @@
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
-use zookeeper_framework::CleanupPlace;
+use zookeeper_framework::{Acl, CleanupPlace};
 
-use super::acquisition::Request;
-use super::hold::Life;
+use super::budget::Budget;
+use super::life::Life;
+use super::node::Kind;
 use crate::error::Error;
+
+/// What an acquisition asks for.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) kind: Kind,
+    /// What stands before the number in the node's name.
+    pub(crate) marker: &'static str,
+    pub(crate) data: Arc<[u8]>,
+    pub(crate) acl: Arc<[Acl]>,
+    pub(crate) budget: Arc<Budget>,
+}
 
 /// What becomes of an acquisition.
 #[derive(Debug)]

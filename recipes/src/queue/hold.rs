@@ -6,33 +6,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use zookeeper_framework::{ErrorKind, Session, SessionLost, WatchEvent};
 
 use super::Queue;
 use super::entry::Node;
+use super::life::Life;
 use super::mirror::NodeId;
 use crate::error::{Error, HoldEnd, Result};
-
-/// Whether a hold was ended by somebody, its holder included. The session's end is asked of the
-/// session.
-#[derive(Debug, Default)]
-pub(crate) struct Life(watch::Sender<Option<HoldEnd>>);
-
-impl Life {
-    /// Ends the hold. The first end stays.
-    pub(crate) fn end(&self, end: HoldEnd) {
-        self.0.send_if_modified(|ended| {
-            let first = ended.is_none();
-            ended.get_or_insert(end);
-            first
-        });
-    }
-
-    fn ended(&self) -> Option<HoldEnd> {
-        *self.0.borrow()
-    }
-}
 
 /// A place at the head of a queue; given up by `release` or `give_up`, by its last guard.
 pub(crate) struct Hold {
@@ -81,11 +62,7 @@ impl Hold {
     }
 
     pub(crate) fn lost(&self) -> Lost {
-        let mut ended = self.life.0.subscribe();
-        let told = Box::pin(async move {
-            // Only the wake-up matters: what ended the hold is asked of the hold itself.
-            let _ = ended.wait_for(Option::is_some).await;
-        });
+        let told = Box::pin(self.life.ending());
         Lost { life: Arc::clone(&self.life), told, session: self.session.lost() }
     }
 
@@ -94,11 +71,10 @@ impl Hold {
     pub(crate) fn watch_node(&self) {
         let (session, life) = (self.session.clone(), Arc::clone(&self.life));
         let path = Arc::clone(&self.node.path);
-        let mut ended = life.0.subscribe();
         self.queue.client().spawn(async move {
             tokio::select! {
                 biased;
-                _ = ended.wait_for(Option::is_some) => {}
+                () = life.ending() => {}
                 () = deleted(&session, &path) => life.end(HoldEnd::NodeDeleted),
             }
         });

@@ -28,15 +28,17 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 use zookeeper_framework::{CleanupPlace, Client, Session};
 
-pub(crate) use self::acquisition::{Request, Wait};
+pub(crate) use self::acquisition::Wait;
 pub(crate) use self::budget::Budget;
+pub(crate) use self::entry::Request;
+pub(crate) use self::hold::Hold;
 pub use self::hold::Lost;
-pub(crate) use self::hold::{Hold, Life};
 pub(crate) use self::node::{Family, Kind};
 pub(crate) use self::registry::Registry;
 pub(crate) use self::tenure::Share;
 
 use self::entry::{Entry, Verdict};
+use self::life::Life;
 use self::mirror::{Mirror, Mode, NodeId, Output, Refusal, Stamp};
 use self::tenure::Tenures;
 use crate::error::{Error, HoldEnd};
@@ -47,6 +49,7 @@ mod entry;
 mod failure;
 mod flights;
 mod hold;
+mod life;
 mod mirror;
 mod node;
 mod registry;

@@ -12,7 +12,8 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::Queue;
-use super::acquisition::{self, Request, Wait};
+use super::acquisition::{self, Wait};
+use super::entry::Request;
 use super::hold::Hold;
 use crate::error::{Error, Result};
 use crate::owner::Owner;
