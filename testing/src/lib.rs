@@ -1,13 +1,14 @@
 //! Real ZooKeeper servers for tests, and a proxy that breaks the network on purpose.
 //!
-//! * [`ZooKeeperServer`]: one server in a Java process of its own, ready in about a quarter of a
+//! * [`ZooKeeperServer`]: one server in a Java process of its own, ready in about a third of a
 //!   second; it can be stopped, killed, paused and started again with its data.
 //! * [`ZooKeeperCluster`]: an ensemble whose servers can be cut off from each other.
-//! * [`Proxy`]: stands between a client and a server, understands ZooKeeper's frames, delays, stalls
-//!   and cuts, and loses exactly the request or the reply that a test names. It counts what passes.
+//! * [`Proxy`]: stands between a client and a server, understands ZooKeeper's frames, delays,
+//!   stalls and cuts, and loses exactly the request or the reply that a test names. It counts what
+//!   passes.
 //!
-//! Everything blocks and needs no runtime: servers are processes, and each proxy has a thread of its
-//! own. Nothing outlives the test process, however that one ends.
+//! Everything blocks and needs no runtime: servers are processes, and each proxy has a thread of
+//! its own. Nothing outlives the test process, however that one ends.
 //!
 //! # Requirements
 //!
@@ -34,6 +35,7 @@
 //! # }
 //! ```
 
+mod builder;
 mod cluster;
 mod config;
 mod error;
@@ -46,7 +48,12 @@ mod proxy;
 mod server;
 mod work_dir;
 
+pub use crate::builder::ServerBuilder;
 pub use crate::cluster::{ClusterBuilder, ZooKeeperCluster};
 pub use crate::error::{Error, ErrorKind};
 pub use crate::proxy::{Counts, Direction, Fault, Hold, Operation, Proxy};
-pub use crate::server::{ServerBuilder, ZooKeeperServer};
+pub use crate::server::ZooKeeperServer;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
