@@ -81,7 +81,7 @@ impl Client {
     /// [`ConnectionStateListener`].
     ///
     /// # Errors
-    /// If no thread can be started for it.
+    /// `Closed`; `Unexpected` if no thread can be started for it.
     pub fn add_listener(&self, listener: impl ConnectionStateListener) -> Result<ListenerId> {
         let listener = Arc::new(listener);
         let client = self.downgrade();

@@ -61,10 +61,10 @@ impl<T> Reply<T> {
     pub(super) fn send(&mut self, result: Result<T>) {
         if let Some(sender) = self.sender.take() {
             let result = result.map_err(|error| {
-                let error = match error.path() {
-                    None => error.with_path(Arc::clone(&self.path)),
-                    Some(_) => error,
-                };
+                // A refused argument names itself, and may hold what no log should see.
+                let named = error.path().is_some() || error.kind() == ErrorKind::InvalidArgument;
+                let path = Arc::clone(&self.path);
+                let error = if named { error } else { error.with_path(path) };
                 error.with_epoch(self.liveness.epoch())
             });
             // A caller that has gone wants no answer.

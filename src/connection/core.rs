@@ -1,16 +1,18 @@
 //! What the handles of a client and its manager share.
 
+use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, watch};
 
 use super::link::CloseOutcome;
-use super::listener::Listeners;
+use super::listener::{Deliver, ListenerId, Listeners};
 use super::session::Session;
 use super::state::{ConnectionState, StateChange};
 use super::status::Status;
 use crate::connect_string::ConnectString;
+use crate::error::{Error, ErrorKind, Outcome, Result};
 use crate::node::Acl;
 use crate::retry::RetryPolicy;
 
@@ -39,19 +41,6 @@ pub(super) struct Core {
 }
 
 impl Core {
-    pub(super) fn publish(&self, change: StateChange, session: Option<Session>) {
-        self.status.send_modify(|status| {
-            status.state = change.current;
-            status.session = session;
-            if change.current.is_connected() {
-                status.failure = None;
-            }
-        });
-        self.listeners.tell(change);
-    }
-}
-
-impl Core {
     pub(super) fn new(config: Config) -> Self {
         let status = Status { state: ConnectionState::Connecting, session: None, failure: None };
         Self {
@@ -62,4 +51,33 @@ impl Core {
             cleanup: Arc::new(Semaphore::new(CLEANUP_PLACES)),
         }
     }
+
+    /// Publishes a state. The listeners are told under the status' lock, so that whoever adds one
+    /// under it too misses nothing and is told nothing that was before.
+    pub(super) fn publish(&self, change: StateChange, session: Option<Session>) {
+        self.status.send_modify(|status| {
+            status.state = change.current;
+            status.session = session;
+            if change.current.is_connected() {
+                status.failure = None;
+            }
+            self.listeners.tell(change);
+        });
+    }
+
+    /// # Errors
+    /// `Closed`: there would be nothing to tell, ever.
+    pub(super) fn add_listener(&self, deliver: Deliver) -> Result<ListenerId> {
+        let status = self.status.borrow();
+        if status.state == ConnectionState::Closed {
+            return Err(Error::new(ErrorKind::Closed));
+        }
+        self.listeners.add(deliver).map_err(|error| not_started(&error))
+    }
+}
+
+pub(super) fn not_started(error: &io::Error) -> Error {
+    Error::new(ErrorKind::Unexpected)
+        .with_outcome(Outcome::NotApplied)
+        .with_detail(format!("no thread could be started: {error}"))
 }

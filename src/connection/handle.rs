@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
-use super::core::{CLEANUP_PLACES, Config, Core};
+use super::core::{CLEANUP_PLACES, Config, Core, not_started};
 use super::link::CloseOutcome;
 use super::listener::{Deliver, ListenerId};
 use super::manager::{self, Order};
@@ -104,7 +104,7 @@ impl Connection {
     }
 
     pub(crate) fn add_listener(&self, deliver: Deliver) -> Result<ListenerId> {
-        self.0.core.listeners.add(deliver).map_err(|error| not_started(&error))
+        self.0.core.add_listener(deliver)
     }
 
     pub(crate) fn remove_listener(&self, id: ListenerId) -> bool {
@@ -197,12 +197,6 @@ fn answer(status: &Status) -> Option<Result<Session>> {
             status.failure.clone().filter(fatal).map(Err)
         }
     }
-}
-
-fn not_started(error: &std::io::Error) -> Error {
-    Error::new(ErrorKind::Unexpected)
-        .with_outcome(crate::error::Outcome::NotApplied)
-        .with_detail(format!("no thread could be started: {error}"))
 }
 
 /// A reserved place among the nodes whose deletion the client owes; freed when dropped.
