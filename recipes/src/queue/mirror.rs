@@ -34,11 +34,16 @@
 //! * **A foreign writer goes.** It may have turned into a reader of the same number. Until a
 //!   list sent after its end was handled is answered, no writer behind it is granted (the
 //!   *mark*); readers are.
+//! * **A foreign node goes, and others are known ahead of it.** Most likely they went before it. One
+//!   list tells; to watch them, one after the other, would cost a round trip each.
 //! * **An end arrives while a list is under way.** The list may still show the node, so the end
 //!   waits for it; until then the node counts as watched.
 //! * **A list shows our node before its create is answered.** It blocks those behind it.
+//! * **Somebody removes nodes of ours by hand.** A list that must show them tells it, and so does
+//!   a counter that went back. Not told is this: all our nodes are removed, the directory is
+//!   reaped, and by chance our next number follows upon the last one known.
 //!
-//! At most one list is under way and at most one node is watched, both for the first waiter.
+//! At most one list is under way at a time, and only what the first waiter waits for is watched.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -82,6 +87,8 @@ struct Prospect<'a> {
     blocker: Option<&'a Contender>,
     /// A writer ahead went, and may have turned into a reader.
     marked: bool,
+    /// A foreign node went since the last list, and with it perhaps those ahead of it.
+    outdated: bool,
 }
 
 impl Prospect<'_> {
@@ -94,7 +101,9 @@ impl Prospect<'_> {
     }
 
     fn wants_list(&self) -> bool {
-        self.beyond || (self.marked && !self.is_blocked())
+        let only_marked = self.marked && !self.is_blocked();
+        let only_foreign = self.blocker.is_some() && !self.behind_own;
+        self.beyond || only_marked || (self.outdated && only_foreign)
     }
 }
 
@@ -111,6 +120,8 @@ pub(crate) struct Mirror {
     known: Option<Number>,
     /// No writer of ours behind this number is granted before the next list.
     mark: Option<Number>,
+    /// A foreign node went since the last list.
+    outdated: bool,
     listing: Option<Listing>,
     watch: Option<Watch>,
     next_stamp: u64,
@@ -132,15 +143,11 @@ impl Mirror {
             foreign: BTreeSet::new(),
             known: None,
             mark: None,
+            outdated: false,
             listing: None,
             watch: None,
             next_stamp: 0,
         }
-    }
-
-    /// Whether it has nothing to remember and awaits nothing, so that it may be dropped.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.own.len() == 0 && self.parked.is_empty() && self.listing.is_none()
     }
 
     /// An acquisition begins under an `id` never used before.
@@ -190,7 +197,12 @@ impl Mirror {
         match self.own.get(id) {
             Some(own) if own.stage != Stage::Abandoned => {
                 let (kind, mode) = (own.kind, own.mode);
-                vec![self.start(id, kind, mode)]
+                let create = self.start(id, kind, mode);
+                // A list may have shown the node before somebody removed it, and then others
+                // waited behind it.
+                let mut out = self.settle(Vec::new());
+                out.push(create);
+                out
             }
             Some(_) | None => self.create_failed(id),
         }
@@ -350,6 +362,7 @@ impl Mirror {
             behind_own: self.own.conflicts_ahead(place),
             blocker: ahead.find(|foreign| foreign.kind.conflicts(kind)),
             marked: kind == Kind::Exclusive && self.mark.is_some_and(|mark| mark < number),
+            outdated: self.outdated,
         }
     }
 
@@ -432,6 +445,7 @@ impl Mirror {
         self.foreign = foreign;
         self.known = self.known.max(highest);
         self.mark = None;
+        self.outdated = false;
         self.extend_known();
     }
 
@@ -458,6 +472,7 @@ impl Mirror {
         if let Some(Watch { node, .. }) = self.watch.take_if(|watch| watch.ended) {
             // A list that no longer shows the node has told already what became of it.
             let was_alive = self.foreign.remove(&node);
+            self.outdated |= was_alive;
             if was_alive && node.kind == Kind::Exclusive && self.family.has_downgrades() {
                 self.mark = Some(self.mark.map_or(node.number, |mark| mark.min(node.number)));
             }
@@ -472,6 +487,7 @@ impl Mirror {
         self.known = None;
         self.foreign.clear();
         self.mark = None;
+        self.outdated = false;
         self.unwatch(out);
     }
 

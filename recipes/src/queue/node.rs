@@ -125,11 +125,6 @@ impl Contender {
     }
 }
 
-/// The name to create a node with; the server puts the number behind it.
-pub(crate) fn protected_name(uuid: Uuid, marker: &str) -> String {
-    format!("{PROTECTION}{}-{marker}", uuid.hyphenated())
-}
-
 /// Whether a number is too near the end of the counter, or past it, to be queued with.
 pub(crate) fn is_exhausted(number: Number) -> bool {
     !(0..=LAST_NUMBER).contains(&number)
@@ -174,9 +169,8 @@ mod tests {
 
     #[test]
     fn a_protected_name_is_read_back_with_its_uuid() {
-        let name = protected_name(UUID, "__WRIT__") + "0000000042";
-        assert_eq!(name, "_c_6f1c2a34-0d5e-4b77-9a40-5c1f0e8d2b11-__WRIT__0000000042");
-        let writer = contender(&READ_WRITE, &name);
+        let name = "_c_6f1c2a34-0d5e-4b77-9a40-5c1f0e8d2b11-__WRIT__0000000042";
+        let writer = contender(&READ_WRITE, name);
         assert_eq!((writer.number, writer.kind), (42, Kind::Exclusive));
         assert_eq!(writer.uuid(), Some(UUID));
     }
@@ -226,8 +220,8 @@ mod tests {
 
     #[test]
     fn a_contender_of_another_recipe_is_named() {
-        let protected = protected_name(UUID, "lease-") + "0000000001";
-        assert_eq!(MUTEX.parse(&protected), Child::OtherRecipe("semaphore"));
+        let protected = "_c_6f1c2a34-0d5e-4b77-9a40-5c1f0e8d2b11-lease-0000000001";
+        assert_eq!(MUTEX.parse(protected), Child::OtherRecipe("semaphore"));
         assert_eq!(MUTEX.parse("latch-0000000001"), Child::OtherRecipe("leader latch"));
         assert_eq!(MUTEX.parse("__READ__0000000001"), Child::OtherRecipe("read-write lock"));
         assert_eq!(READ_WRITE.parse("lock-0000000001"), Child::OtherRecipe("mutex"));

@@ -1,7 +1,6 @@
 //! Each rule of the mirror by itself. The model checks them together.
 
 use super::*;
-use crate::queue::node::protected_name;
 
 mod foreign;
 mod hand_off;
@@ -25,7 +24,7 @@ const WRITE: &str = "__WRIT__";
 const LOCK: &str = "lock-";
 
 fn name(id: NodeId, marker: &str, number: Number) -> String {
-    format!("{}{number:010}", protected_name(id, marker))
+    format!("_c_{id}-{marker}{number:010}")
 }
 
 fn wait(mirror: &mut Mirror, id: NodeId) -> Vec<Output> {
@@ -54,6 +53,12 @@ fn watch_in(out: &[Output], name: &str) -> Stamp {
         }
     });
     watches.next().unwrap_or_else(|| panic!("no watch on {name} in {out:?}"))
+}
+
+/// Whether the mirror is as it was in the beginning.
+fn is_blank(mirror: &Mirror) -> bool {
+    let blank = Mirror::new(mirror.family, mirror.bound);
+    *mirror == Mirror { next_stamp: mirror.next_stamp, ..blank }
 }
 
 /// A mutex that A holds with number 0.

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::collections::hash_map::{DefaultHasher, Entry, HashMap};
+use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use super::Setup;
@@ -45,12 +46,19 @@ pub(super) fn search(setup: &Setup) -> Result<Coverage, String> {
             }
         }
         if ends_here {
-            world.check_end().map_err(|broken| search.trace(at, None, &broken))?;
+            world.check_end(setup).map_err(|broken| search.trace(at, None, &broken))?;
         }
     }
     search.check_progress()?;
     let depth = search.depths.last().map_or(0, |depth| *depth as usize);
     Ok(Coverage { states: search.origins.len(), transitions, depth })
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { states, transitions, depth } = self;
+        write!(f, "{states} states, {transitions} transitions, depth {depth}")
+    }
 }
 
 type State = u32;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::super::{NodeId, Stamp};
-use crate::queue::node::{self, Family, Kind, Number};
+use crate::queue::node::{Family, Kind, Number};
 
 /// Whose session a node belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -74,7 +74,7 @@ impl Server {
     fn insert(&mut self, id: NodeId, owner: Owner, kind: Kind, number: Number, token: u8) {
         let mut markers = self.family.markers.iter().filter(|(_, of)| *of == kind);
         let (marker, _) = markers.next().expect("the family has a marker for each kind it sees");
-        let name = format!("{}{number:010}", node::protected_name(id, marker)).into();
+        let name = format!("_c_{id}-{marker}{number:010}").into();
         self.nodes.push(Node { id, owner, kind, number, token, name });
         self.counter += 1;
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::{Mode, NodeId};
+use super::super::{Mirror, Mode, NodeId};
 use super::process::{Local, Process};
 use super::server::{Node, Owner, Server};
 use super::step::{Event, Move, Step};
@@ -359,7 +359,7 @@ impl World {
     }
 
     /// What must hold where nothing is left to do.
-    pub(super) fn check_end(&self) -> Result<(), String> {
+    pub(super) fn check_end(&self, setup: &Setup) -> Result<(), String> {
         let waits = |local: &Local| matches!(local, Local::Waiting(_));
         if self.process.locals.iter().any(waits) || self.foreign.contains(&Foreign::Waiting) {
             return Err("a waiter is stuck".to_owned());
@@ -367,8 +367,11 @@ impl World {
         if let Some(node) = self.server.nodes.first() {
             return Err(format!("{} is left behind", node.name));
         }
-        if !self.process.mirror.is_idle() || !self.process.mirror.gone.is_empty() {
-            return Err("the mirror is not idle at the end".to_owned());
+        let mirror = &self.process.mirror;
+        let blank =
+            Mirror { next_stamp: mirror.next_stamp, ..Mirror::new(setup.family, setup.bound) };
+        if *mirror != blank {
+            return Err("the mirror remembers something at the end".to_owned());
         }
         Ok(())
     }

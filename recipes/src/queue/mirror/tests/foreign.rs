@@ -128,3 +128,17 @@ fn of_two_foreign_writers_that_went_the_foremost_leaves_the_mark() {
     let names = [name(FOREIGN, READ, 0), name(B, WRITE, 1), name(A, WRITE, 3)];
     watch_in(&mirror.listed(list, &names), &names[0]);
 }
+
+#[test]
+fn one_list_tells_of_all_foreign_nodes_that_went_with_the_nearest() {
+    let mut mirror = Mirror::new(&MUTEX, 1_000);
+    let list = list_in(&wait(&mut mirror, A));
+    mirror.created(A, 3);
+    let foreign: Vec<_> =
+        (0..3).map(|n| name(NodeId::from_u128(0xF0 + n), LOCK, n as Number)).collect();
+    let mut names = foreign.clone();
+    names.push(name(A, LOCK, 3));
+    let watch = watch_in(&mirror.listed(list, &names), &foreign[2]);
+    let list = list_in(&mirror.watch_gone(watch));
+    assert_eq!(mirror.listed(list, &names[3..]), [Output::Grant(A)]);
+}

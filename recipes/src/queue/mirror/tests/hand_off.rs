@@ -42,7 +42,7 @@ fn a_session_that_ends_at_the_hand_off_takes_the_new_hold_with_it() {
     assert_eq!(mirror.leave(A), [Output::Delete(A), Output::Grant(B)]);
     assert_eq!(mirror.epoch_over(), [Output::Lost(B)]);
     assert_eq!(mirror.deleted(A), []);
-    assert!(mirror.is_idle());
+    assert!(is_blank(&mirror));
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn an_ended_session_loses_every_acquisition_in_queue_order() {
     assert_eq!(mirror.epoch_over(), [Output::Lost(C), Output::Lost(B), Output::Lost(A)]);
     assert_eq!(mirror.created(B, 2), []);
     assert_eq!(mirror.list_failed(list), []);
-    assert!(mirror.is_idle());
+    assert!(is_blank(&mirror));
 }
 
 #[test]
@@ -90,4 +90,14 @@ fn a_create_that_fails_makes_room_for_the_next() {
     wait(&mut mirror, A);
     wait(&mut mirror, B);
     assert_eq!(mirror.create_failed(A), [Output::Create(B, None)], "a list is under way");
+}
+
+#[test]
+fn a_node_removed_before_its_create_was_proved_holds_up_nobody() {
+    let mut mirror = Mirror::new(&MUTEX, 1_000);
+    let list = list_in(&wait(&mut mirror, A));
+    wait(&mut mirror, B);
+    mirror.created(B, 1);
+    assert_eq!(mirror.listed(list, &[name(A, LOCK, 0), name(B, LOCK, 1)]), []);
+    assert_eq!(mirror.not_created(A), [Output::Grant(B), Output::Create(A, None)]);
 }
