@@ -161,7 +161,8 @@ impl Error {
         self.change(|inner| inner.epoch = Some(epoch))
     }
 
-    pub(crate) fn with_outcome(self, outcome: Outcome) -> Self {
+    /// The same error with another outcome, for whoever has found out what became of the call.
+    pub fn with_outcome(self, outcome: Outcome) -> Self {
         self.change(|inner| inner.outcome = outcome)
     }
 

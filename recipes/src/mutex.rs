@@ -88,9 +88,12 @@ impl InterProcessMutex {
         self
     }
 
-    /// Watches the own node while the lock is held, at one more request: a holder whose node is
-    /// deleted by an operator then learns it at once. Without it, it learns it when it releases,
-    /// or commits a transaction of its guard.
+    /// Watches the own node from the grant on, at one more request: a holder whose node is deleted
+    /// by an operator then learns it at once. Without it, it learns it when it releases, or commits
+    /// a transaction of its guard.
+    ///
+    /// It matters most where an operator may delete the node of a *waiter*: such a waiter does not
+    /// notice, and is granted in its turn, though somebody else may then be granted too.
     pub fn watch_own_node(mut self) -> Self {
         self.node_watch = NodeWatch::On;
         self

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use zookeeper_framework::{
-    Call, CreateMode, Created, Error, ErrorKind, Result, Session, Stat, Watch, WatchEvent,
+    Call, CreateMode, Created, Error, ErrorKind, Outcome, Result, Session, Stat, Watch, WatchEvent,
     protected_name,
 };
 
@@ -205,7 +205,10 @@ impl Queue {
         loop {
             match session.find_protected(path, CreateMode::EphemeralSequential).await {
                 Ok(Some(created)) => return self.note_created(session, id, &created),
-                Ok(None) => return self.create_again(session, id, doubt, budget).await,
+                Ok(None) => {
+                    let absent = doubt.with_outcome(Outcome::NotApplied);
+                    return self.create_again(session, id, absent, budget).await;
+                }
                 Err(error) => match Failure::of(&error) {
                     Failure::SessionOver => return self.session_over(session),
                     Failure::NoNode | Failure::Refused => {
