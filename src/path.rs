@@ -124,12 +124,12 @@ impl Root {
         Self { prefix: prefix.to_owned() }
     }
 
-    /// The full path of the root itself.
-    /// The root of the server itself.
+    /// The root of the server.
     pub(crate) fn server() -> Self {
         Self::new("/")
     }
 
+    /// The full path of the root itself.
     pub(crate) fn path(&self) -> &str {
         if self.prefix.is_empty() { "/" } else { &self.prefix }
     }

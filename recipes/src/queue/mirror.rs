@@ -34,8 +34,8 @@
 //! * **A foreign writer goes.** It may have turned into a reader of the same number. Until a
 //!   list sent after its end was handled is answered, no writer behind it is granted (the
 //!   *mark*); readers are.
-//! * **A foreign node goes, and others are known ahead of it.** Most likely they went before it. One
-//!   list tells; to watch them, one after the other, would cost a round trip each.
+//! * **A foreign node goes, and others are known ahead of it.** Most likely they went before it.
+//!   One list tells; to watch them, one after the other, would cost a round trip each.
 //! * **An end arrives while a list is under way.** The list may still show the node, so the end
 //!   waits for it; until then the node counts as watched.
 //! * **A list shows our node before its create is answered.** It blocks those behind it.
