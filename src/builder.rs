@@ -47,7 +47,9 @@ impl ClientBuilder {
             session_timeout: Duration::from_secs(15),
             connection_timeout: Duration::from_secs(15),
             retry_policy: Arc::new(
-                ExponentialBackoff::new(Duration::from_millis(100)).max_retries(8),
+                ExponentialBackoff::new(Duration::from_millis(100))
+                    .max_retries(8)
+                    .max_delay(Duration::from_secs(3)),
             ),
             default_acl: Acl::anyone_all(),
             node_data: None,
@@ -59,8 +61,10 @@ impl ClientBuilder {
     /// every lock held by it, after it last heard of this client. The server may grant another one,
     /// see [`Session::timeout`](crate::Session::timeout).
     ///
-    /// From 1 ms to `i32::MAX` ms. It should be longer than the longest pause to be expected of
-    /// this process.
+    /// From 1 ms to `i32::MAX` ms. It should be several times the longest pause to be expected of
+    /// this process and of the network: the time counts from the last request that the leader
+    /// confirmed, which in an idle session is up to two thirds of the timeout ago. So a session, and
+    /// what is held by it, is called lost after a third to the whole of the timeout without answers.
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
         self.session_timeout = timeout;
         self
@@ -75,12 +79,23 @@ impl ClientBuilder {
         self
     }
 
-    /// How operations are tried again, by default 8 times after pauses that grow from 100 ms.
+    /// How operations are tried again, by default 8 times after pauses that grow from 100 ms to
+    /// 3 s.
     ///
-    /// The same policy gives the pauses between attempts to connect; there its last pause, or
-    /// 100 ms if that is longer, is repeated until the client is closed.
+    /// A policy decides on attempts that were made. It does not prolong the wait for a connection:
+    /// that is the [connection timeout](Self::connection_timeout), once a call.
+    ///
+    /// The same policy gives the pauses between attempts to open a new session; there its last
+    /// pause, or 100 ms if that is longer, is repeated until the client is closed. Within a session
+    /// the connection is restored without it.
     pub fn retry_policy(mut self, policy: impl RetryPolicy) -> Self {
         self.retry_policy = Arc::new(policy);
+        self
+    }
+
+    /// As [`retry_policy`](Self::retry_policy), for a policy that is chosen at run time or shared.
+    pub fn shared_retry_policy(mut self, policy: Arc<dyn RetryPolicy>) -> Self {
+        self.retry_policy = policy;
         self
     }
 

@@ -373,11 +373,13 @@ impl WeakClient {
 /// # Examples
 ///
 /// ```
-/// use zookeeper_framework::{Client, ConnectionState, ConnectionStateListener, StateChange};
+/// use zookeeper_framework::{
+///     Client, ConnectionState, ConnectionStateListener, StateChange, async_trait,
+/// };
 ///
 /// struct Alarm;
 ///
-/// #[async_trait::async_trait]
+/// #[async_trait]
 /// impl ConnectionStateListener for Alarm {
 ///     async fn state_changed(&self, _client: &Client, change: StateChange) {
 ///         if let ConnectionState::Lost(epoch) = change.current {

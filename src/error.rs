@@ -153,7 +153,8 @@ impl Error {
         self.change(|inner| inner.detail = Some(detail.into()))
     }
 
-    pub(crate) fn with_path(self, path: impl Into<Arc<str>>) -> Self {
+    /// The same error with another path, for whoever met it on the way to something else.
+    pub fn with_path(self, path: impl Into<Arc<str>>) -> Self {
         self.change(|inner| inner.path = Some(path.into()))
     }
 

@@ -39,6 +39,9 @@ mod protection;
 mod retry;
 mod transaction;
 
+/// The macro that implementations of [`ConnectionStateListener`] need.
+pub use async_trait::async_trait;
+
 pub use crate::builder::ClientBuilder;
 pub use crate::client::{Client, ConnectionStateListener, WeakClient};
 pub use crate::connection::{

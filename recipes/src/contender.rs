@@ -1,5 +1,7 @@
 //! Who stands in a lock's queue, for whoever asks.
 
+use std::borrow::Cow;
+
 use zookeeper_framework::{ErrorKind, Session};
 
 use crate::error::{Error, Result};
@@ -16,12 +18,20 @@ pub struct Contender {
     pub node: String,
     /// The number that gives its place in the queue.
     pub sequence: i32,
-    /// The data of its node, by which contenders say who they are.
+    /// The data of its node, by which contenders say who they are; by default a text, see
+    /// [`data_text`](Self::data_text).
     pub data: Vec<u8>,
-    /// The session by which it stands in the queue.
+    /// The session by which it stands in the queue. All contenders of one client share it.
     pub session_id: i64,
     /// The transaction that created its node: its fencing token, once it holds.
     pub czxid: i64,
+}
+
+impl Contender {
+    /// The data as text; what is not UTF-8 is replaced.
+    pub fn data_text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.data)
+    }
 }
 
 /// The contenders in the order of the queue.

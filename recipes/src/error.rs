@@ -39,20 +39,18 @@ pub enum Error {
     TimedOut {
         /// The path of the lock.
         path: Arc<str>,
+        /// Why the wait was in vain, where it was not for the sake of another contender: there was
+        /// no connection.
+        cause: Option<zookeeper_framework::Error>,
     },
-    /// What was held is held no more, or not by this owner's guard that is still alive.
+    /// The owner's hold has ended: what was held is held no more, or a guard that is still alive
+    /// keeps the owner from entering anew.
     #[non_exhaustive]
     Lost {
         /// The path of the lock.
         path: Arc<str>,
         /// What ended the hold.
         reason: HoldEnd,
-    },
-    /// The owner would wait for itself.
-    #[non_exhaustive]
-    WouldDeadlock {
-        /// The path of the lock.
-        path: Arc<str>,
     },
     /// The lock cannot be used as it is; the text says why and what to do.
     #[non_exhaustive]
@@ -68,6 +66,14 @@ pub enum Error {
         /// The path of the lock.
         path: Arc<str>,
     },
+    /// The server refused an operation of a transaction; nothing was changed.
+    #[non_exhaustive]
+    Transaction {
+        /// The operation, counted from 0.
+        index: usize,
+        /// Why.
+        error: zookeeper_framework::Error,
+    },
     /// The framework failed: the server refused something, or could not be asked.
     Framework(zookeeper_framework::Error),
 }
@@ -76,12 +82,11 @@ impl Error {
     /// The path of the lock, where there is one.
     pub fn path(&self) -> Option<&str> {
         match self {
-            Self::TimedOut { path }
+            Self::TimedOut { path, .. }
             | Self::Lost { path, .. }
-            | Self::WouldDeadlock { path }
             | Self::Refused { path, .. }
             | Self::Closed { path } => Some(path),
-            Self::Framework(error) => error.path(),
+            Self::Transaction { error, .. } | Self::Framework(error) => error.path(),
         }
     }
 
@@ -90,11 +95,14 @@ impl Error {
         match self {
             Self::TimedOut { .. }
             | Self::Lost { .. }
-            | Self::WouldDeadlock { .. }
             | Self::Refused { .. }
             | Self::Closed { .. } => Outcome::NotApplied,
-            Self::Framework(error) => error.outcome(),
+            Self::Transaction { error, .. } | Self::Framework(error) => error.outcome(),
         }
+    }
+
+    pub(crate) fn timed_out(path: &Arc<str>) -> Self {
+        Self::TimedOut { path: Arc::clone(path), cause: None }
     }
 
     /// An error of the framework that ended a call on the lock of this path.
@@ -102,7 +110,7 @@ impl Error {
         if error.kind() == ErrorKind::Closed {
             Self::Closed { path: Arc::clone(path) }
         } else {
-            Self::Framework(error)
+            Self::Framework(error.with_path(Arc::clone(path)))
         }
     }
 }
@@ -110,10 +118,15 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TimedOut { path } => write!(f, "{path}: not granted in time"),
-            Self::Lost { path, reason } => write!(f, "{path}: no longer held: {reason}"),
-            Self::WouldDeadlock { path } => {
-                write!(f, "{path}: the owner would wait for itself")
+            Self::TimedOut { path, cause: None } => write!(f, "{path}: not granted in time"),
+            Self::TimedOut { path, cause: Some(cause) } => {
+                write!(f, "{path}: not granted in time: {cause}")
+            }
+            Self::Lost { path, reason } => {
+                write!(f, "{path}: the hold of this owner has ended: {reason}")
+            }
+            Self::Transaction { index, error } => {
+                write!(f, "operation {index} of the transaction: {error}")
             }
             Self::Refused { path, reason } => write!(f, "{path}: {reason}"),
             Self::Closed { path } => write!(f, "{path}: the client was closed"),
@@ -125,12 +138,9 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Framework(error) => Some(error),
-            Self::TimedOut { .. }
-            | Self::Lost { .. }
-            | Self::WouldDeadlock { .. }
-            | Self::Refused { .. }
-            | Self::Closed { .. } => None,
+            Self::Transaction { error, .. } | Self::Framework(error) => Some(error),
+            Self::TimedOut { cause, .. } => cause.as_ref().map(|cause| cause as _),
+            Self::Lost { .. } | Self::Refused { .. } | Self::Closed { .. } => None,
         }
     }
 }

@@ -30,8 +30,10 @@ mod transaction;
 
 pub use zookeeper_framework as framework;
 pub use zookeeper_framework::{
-    Client, ClientBuilder, ConnectionState, ConnectionStateListener, ExponentialBackoff,
-    RetryPolicy, Session, SessionEpoch, StateChange,
+    Client, ClientBuilder, CloseOutcome, ConnectionState, ConnectionStateListener, CreateMode,
+    ErrorKind, ExponentialBackoff, LostReason, NoRetry, OperationResult, Outcome, RetryForever,
+    RetryNTimes, RetryOneTime, RetryPolicy, RetryUntilElapsed, Session, SessionEpoch, StateChange,
+    async_trait,
 };
 
 pub use crate::contender::Contender;

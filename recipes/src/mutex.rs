@@ -26,7 +26,8 @@ const NAME_MAX: usize = 64;
 ///
 /// # Fairness
 /// The lock is granted in the order in which the acquisitions reached the server, without
-/// exception. Contenders of Java's Curator stand in the same queue.
+/// exception. The nodes have the names and the order of Java's Curator, whose contenders stand in
+/// the same queue.
 ///
 /// # Session loss
 /// The lock is held as long as the session: a holder whose session may have ended is told by its
@@ -111,9 +112,10 @@ impl InterProcessMutex {
     /// re-enter.
     ///
     /// # Errors
-    /// `Lost` while a guard of the owner is alive whose hold was lost; `Refused` if the path is
-    /// used by another recipe or its counter is at its end; `Closed`; and what the retry policy
-    /// gave up on.
+    /// `Lost` while a guard of the owner is alive whose hold was lost: drop it first. `Refused` if
+    /// the path is used by another recipe or its counter is at its end. `Closed`. `Framework` with
+    /// what the retry policy gave up on, or with `NotConnected` when there was no connection for the
+    /// connection timeout: the wait for one is the client's setting, and no retry.
     ///
     /// # Cancel safety
     /// Dropped at any point it leaves no node, and changes nobody else's outcome.
@@ -137,10 +139,13 @@ impl InterProcessMutex {
     }
 
     /// Acquires the lock, waiting for `timeout` at most. Zero tries once, `Duration::MAX` waits
-    /// for ever.
+    /// for ever. The timeout is the limit of everything, a wait for a connection included.
+    ///
+    /// Where Curator's `acquire(time, unit)` returns `false`, this is `Err(TimedOut)`.
     ///
     /// # Errors
-    /// `TimedOut`, after which nothing is left behind; else as [`acquire`](Self::acquire).
+    /// `TimedOut`, after which nothing is left behind; its `cause` says whether there was no
+    /// connection. Else as [`acquire`](Self::acquire), but for `NotConnected`.
     ///
     /// # Cancel safety
     /// As [`acquire`](Self::acquire).
@@ -171,7 +176,7 @@ impl InterProcessMutex {
         let request = self.request(owner);
         match Share::acquire(&self.queue, &request, owner, wait).await? {
             Some(share) => Ok(self.guard(share)),
-            None => Err(Error::TimedOut { path: Arc::clone(self.queue.path()) }),
+            None => Err(Error::timed_out(self.queue.path())),
         }
     }
 
@@ -267,9 +272,12 @@ impl MutexGuard {
         self.share.release().await
     }
 
-    /// Whether the lock is surely still held at this very moment. Reads a clock, sends nothing.
+    /// Whether the lock is surely still held at this very moment, as far as the session tells. Reads
+    /// a clock, sends nothing. Once false it stays false.
     ///
-    /// Once false it stays false.
+    /// An operator who deletes the lock's node ends the hold too; that is known here only after the
+    /// next request that needs the node, or with
+    /// [`watch_own_node`](InterProcessMutex::watch_own_node).
     pub fn is_held(&self) -> bool {
         self.hold().ended().is_none()
     }
@@ -286,6 +294,15 @@ impl MutexGuard {
     /// the lock is lost the work is never polled again.
     ///
     /// The work's own code between two of its awaits cannot be interrupted.
+    ///
+    /// ```no_run
+    /// # use zookeeper_recipes::MutexGuard;
+    /// # async fn charge() -> Result<u32, std::io::Error> { Ok(1) }
+    /// # async fn example(guard: MutexGuard) -> Result<(), Box<dyn std::error::Error>> {
+    /// let charged = guard.while_held(charge()).await??; // first whether it was held, then the work
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// `Lost`, without the work's result.
@@ -320,8 +337,8 @@ impl MutexGuard {
         self.hold().session()
     }
 
-    /// The how-manieth guard of its owner this one is: 1 for the one that acquired the lock, more
-    /// for those that re-entered.
+    /// Which guard of its owner this one was when it was made, counting from 1: that one acquired
+    /// the lock, the others re-entered. It does not change when others go.
     pub fn depth(&self) -> usize {
         self.share.depth()
     }

@@ -65,8 +65,8 @@ impl Owner {
         Self(Arc::new(Inner { name: None }))
     }
 
-    /// A new owner whose name shows in the data of its lock nodes, for whoever asks who holds them.
-    /// Two owners of one name are two owners.
+    /// A new owner whose name shows in the data of its lock nodes, for whoever asks who holds them,
+    /// unless the mutex or the client was given other data. Two owners of one name are two owners.
     pub fn named(name: impl Into<String>) -> Self {
         Self(Arc::new(Inner { name: Some(name.into().into_boxed_str()) }))
     }

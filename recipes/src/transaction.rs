@@ -56,11 +56,12 @@ impl HeldTransaction {
         self
     }
 
-    /// Sends the transaction, once, and gives the result of each operation, in order.
+    /// Sends the transaction, once, and gives the result of each operation, in order; the check of
+    /// the lock's node is not among them.
     ///
     /// # Errors
-    /// `Lost` if the lock is held no more: nothing was changed. The error of the first operation
-    /// that was refused: nothing was changed. A lost connection leaves the outcome `Unknown`.
+    /// `Lost` if the lock is held no more; `Transaction` with the first operation that was refused.
+    /// In both cases nothing was changed. A lost connection leaves the outcome `Unknown`.
     ///
     /// # Cancel safety
     /// Dropped, it may have been carried out or not.
@@ -80,7 +81,10 @@ impl HeldTransaction {
                 hold.node_deleted();
                 Err(lost(hold.ended().unwrap_or(HoldEnd::NodeDeleted)))
             }
-            Err(refused) => Err(Error::at(path, refused.error)),
+            Err(TransactionError { index: Some(index), error, .. }) => {
+                Err(Error::Transaction { index: index.saturating_sub(1), error })
+            }
+            Err(TransactionError { error, .. }) => Err(Error::at(path, error)),
         }
     }
 }

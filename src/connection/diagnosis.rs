@@ -1,4 +1,4 @@
-//! Why no server gave a session, in words for the person who waits for the first one.
+//! Why no server gave a session, in words for the person who waits for one.
 //!
 //! The wire client only says that it found none. This looks at each server once more and reports
 //! what the operating system says of it.

@@ -3,9 +3,13 @@
 //! A [`Link`] is one session of that crate. Numbers such as "fact 0.3" in comments point to what
 //! was verified of it and is listed in `docs/decisions/wire-client.md`.
 
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::task::AbortHandle;
 use zookeeper_client as zk;
 
 use crate::error::{Error, ErrorKind, Outcome, Result};
@@ -34,8 +38,8 @@ pub enum CloseOutcome {
     /// There is no session any more: the server has ended it, with all its ephemeral nodes, or
     /// there was none.
     Confirmed,
-    /// The server did not answer within the connection timeout. It ends the session, with all its
-    /// ephemeral nodes, when the session timeout has passed.
+    /// The server did not answer within the connection timeout, or the session was lost before. The
+    /// server ends it, with all its ephemeral nodes, when the session timeout has passed.
     Unconfirmed,
 }
 
@@ -44,6 +48,8 @@ pub enum CloseOutcome {
 pub(crate) struct Link {
     client: Arc<zk::Client>,
     watcher: zk::StateWatcher,
+    /// What the wire crate runs for the session.
+    tasks: Vec<AbortHandle>,
 }
 
 impl Link {
@@ -55,9 +61,15 @@ impl Link {
         for (scheme, credentials) in target.auth {
             connector = connector.with_auth(scheme, credentials);
         }
-        let client = connector.connect(target.servers).await.map_err(not_connected)?;
+        let tasks = Tasks::default();
+        let mut connecting = pin!(connector.connect(target.servers));
+        let connected = poll_fn(|cx| {
+            let _scope = spawns_core::enter(&tasks);
+            connecting.as_mut().poll(cx)
+        });
+        let client = connected.await.map_err(not_connected)?;
         let watcher = client.state_watcher();
-        Ok(Self { client: Arc::new(client), watcher })
+        Ok(Self { client: Arc::new(client), watcher, tasks: tasks.0.into_inner() })
     }
 
     pub(crate) fn session_id(&self) -> i64 {
@@ -87,7 +99,7 @@ impl Link {
 
     /// Ends the session and waits for the server to confirm it.
     pub(crate) async fn close(self) -> CloseOutcome {
-        let Self { client, mut watcher } = self;
+        let Self { client, mut watcher, .. } = self;
         drop(client);
         loop {
             match watcher.changed().await {
@@ -101,6 +113,37 @@ impl Link {
                 | zk::SessionState::ConnectedReadOnly => {}
             }
         }
+    }
+}
+
+impl Link {
+    /// Gives the session up. Where it is connected it is closed, best effort.
+    ///
+    /// Left to itself the wire crate would go on to reconnect, long after we have called the
+    /// session lost; and a server that hears it, though we do not hear the server, would keep the
+    /// session and its nodes for another timeout each time.
+    pub(crate) fn give_up(self) {
+        let grace = match self.state() {
+            LinkState::Up => self.session_timeout() / 8,
+            LinkState::Down | LinkState::Over => Duration::ZERO,
+        };
+        let Self { client, tasks, .. } = self;
+        drop(client);
+        tokio::spawn(async move {
+            tokio::time::sleep(grace).await;
+            tasks.iter().for_each(AbortHandle::abort);
+        });
+    }
+}
+
+/// Starts what the wire crate spawns, and keeps the means to end it.
+#[derive(Default)]
+struct Tasks(RefCell<Vec<AbortHandle>>);
+
+impl spawns_core::Spawn for Tasks {
+    fn spawn(&self, task: spawns_core::Task) {
+        let task = tokio::spawn(Box::into_pin(task.future));
+        self.0.borrow_mut().push(task.abort_handle());
     }
 }
 

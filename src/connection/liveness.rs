@@ -33,7 +33,9 @@ impl fmt::Display for LostReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Expired => "the session expired",
-            Self::Unconfirmed => "the session was not confirmed in time",
+            Self::Unconfirmed => {
+                "no server confirmed the session for too long, so it may have ended"
+            }
             Self::Closed => "the client was closed",
         })
     }

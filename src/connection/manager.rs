@@ -45,8 +45,15 @@ pub(super) async fn run(core: Arc<Core>, mut orders: Orders) {
         let opened = tokio::select! {
             biased;
             closing = closed(&mut orders) => {
+                let outcome = match manager.state {
+                    ConnectionState::Lost(_) => CloseOutcome::Unconfirmed,
+                    ConnectionState::Connecting
+                    | ConnectionState::Connected(_)
+                    | ConnectionState::Suspended(_)
+                    | ConnectionState::Closed => CloseOutcome::Confirmed,
+                };
                 manager.publish(Event::Close, None);
-                break (closing, CloseOutcome::Confirmed);
+                break (closing, outcome);
             }
             opened = manager.open() => opened,
         };
@@ -56,8 +63,7 @@ pub(super) async fn run(core: Arc<Core>, mut orders: Orders) {
             let outcome = timeout(limit, link.close()).await;
             break (closing, outcome.unwrap_or(CloseOutcome::Unconfirmed));
         }
-        // Best effort: the wire crate ends the session if it ever reaches a server again.
-        drop(link);
+        link.give_up();
     };
     let outcome = *manager.core.closed.get_or_init(|| outcome);
     if let Some(closing) = closing {
@@ -97,14 +103,25 @@ impl Manager {
         };
         let change = StateChange::new(self.state, current);
         self.state = current;
-        match current {
-            ConnectionState::Connected(epoch) => tracing::info!(%epoch, "connected"),
-            ConnectionState::Closed => tracing::info!("closed"),
-            ConnectionState::Suspended(epoch) => tracing::warn!(%epoch, "connection suspended"),
-            ConnectionState::Lost(epoch) => tracing::warn!(%epoch, "session lost"),
+        self.log(change, session.as_ref());
+        self.core.publish(change, session);
+    }
+
+    /// One line a change: a warning when things get worse, a note when they get better.
+    fn log(&self, change: StateChange, session: Option<&Session>) {
+        let servers = &self.core.config.connect_string;
+        let session = session.map(|session| format!("{:#x}", session.id())).unwrap_or_default();
+        match change.current {
+            ConnectionState::Suspended(epoch) => {
+                tracing::warn!(%servers, %epoch, session, "connection suspended");
+            }
+            ConnectionState::Lost(epoch) => tracing::warn!(%servers, %epoch, "session lost"),
+            ConnectionState::Connected(epoch) => {
+                tracing::info!(%servers, %epoch, session, "connected");
+            }
+            ConnectionState::Closed => tracing::info!(%servers, "closed"),
             ConnectionState::Connecting => {}
         }
-        self.core.publish(change, session);
     }
 
     /// Tries until there is a session.
@@ -144,8 +161,7 @@ impl Manager {
         Ok(Opened { link, validity })
     }
 
-    /// Says more than the wire crate does of why there is no session, as long as somebody may be
-    /// waiting for the first one.
+    /// Says more than the wire crate does of why there is no session.
     async fn explain(&self, failure: Error) -> Error {
         let config = &self.core.config;
         if failure.kind() == ErrorKind::AuthFailed {
@@ -153,12 +169,11 @@ impl Manager {
             return failure.with_detail(format!("credentials of scheme {}", schemes.join(", ")));
         }
         match self.state {
-            ConnectionState::Connecting => {
+            ConnectionState::Connecting | ConnectionState::Lost(_) => {
                 failure.with_detail(diagnosis::of(config.connect_string.hosts()).await)
             }
             ConnectionState::Connected(_)
             | ConnectionState::Suspended(_)
-            | ConnectionState::Lost(_)
             | ConnectionState::Closed => failure,
         }
     }

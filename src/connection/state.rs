@@ -211,6 +211,12 @@ impl StateChange {
     }
 }
 
+impl fmt::Display for StateChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} -> {}", self.previous, self.current)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::ConnectionState::{Closed, Connected, Connecting, Lost, Suspended};

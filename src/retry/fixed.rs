@@ -67,7 +67,8 @@ impl RetryPolicy for RetryOneTime {
     }
 }
 
-/// Never gives up; only a deadline of the call, or closing the client, ends it.
+/// Never gives up on an attempt; a deadline of the call, no connection for the
+/// [connection timeout](crate::ClientBuilder::connection_timeout), or closing the client ends it.
 ///
 /// # Examples
 ///

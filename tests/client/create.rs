@@ -188,7 +188,9 @@ async fn a_container_reaped_before_its_first_child_comes_is_made_again() {
     let (proxy, client, observer) = reaping().await;
     let hold = proxy.hold_request(Operation::Create, 2);
     let create = tokio::spawn(client.create("/race/deep/node").with_parents().into_future());
-    until("the node's create waits behind the containers", || hold.happened()).await;
+    until("the node's create is caught behind the containers", || hold.happened()).await;
+    eventually("these are made", async || observer.exists("/race/deep").await.unwrap().is_some())
+        .await;
     // A container that never had a child is not reaped.
     observer.create("/race/deep/other").await.unwrap();
     observer.delete("/race/deep/other").await.unwrap();

@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use integration_tests::{SHORT_SESSION, at_once, eventually, proxy, soon, unique, until};
+use integration_tests::{SHORT_SESSION, at_once, connect, eventually, proxy, soon, unique, until};
 use zookeeper_framework::{
     Client, ConnectionStateListener, CreateMode, ErrorKind, LostReason, Session, StateChange,
     WatchEvent,
 };
-use zookeeper_testing::{Direction, Operation, Proxy};
+use zookeeper_testing::{Direction, Operation, Proxy, ZooKeeperServer};
 
 use crate::{next_session, observer, short_lived};
 
@@ -17,7 +17,7 @@ use crate::{next_session, observer, short_lived};
 const TICK: Duration = Duration::from_millis(200);
 
 /// How late this test may see what has happened.
-const OBSERVATION: Duration = Duration::from_millis(500);
+const OBSERVATION: Duration = Duration::from_millis(300);
 
 #[tokio::test]
 async fn a_lost_session_is_over_for_ever() {
@@ -65,18 +65,38 @@ impl ConnectionStateListener for Witness {
     }
 }
 
-#[tokio::test]
-async fn a_session_is_over_before_anybody_hears_that_it_is_lost() {
-    let proxy = proxy();
-    let client = short_lived(&proxy).await;
+/// Ends the first session of the client; the listener must find it over when it is told.
+async fn assert_over_when_told(client: Client, end: impl AsyncFnOnce(&Client)) -> LostReason {
     let (session, seen) = (client.session().unwrap(), Arc::new(Mutex::default()));
+    let lost = session.lost();
     client.add_listener(Witness { session, seen: Arc::clone(&seen) }).unwrap();
-    next_session(&proxy, &client).await;
+    end(&client).await;
     until("three changes are told", || seen.lock().unwrap().len() == 3).await;
     let seen = seen.lock().unwrap().clone();
     assert_eq!(seen[0].0, "Suspended(1)");
     assert_eq!(seen[1], ("Lost(1)".to_owned(), false, false));
     assert_eq!(seen[2], ("Connected(2)".to_owned(), false, false));
+    soon("the loss is told", lost).await
+}
+
+#[tokio::test]
+async fn a_session_is_over_by_the_clock_before_anybody_hears_of_it() {
+    let proxy = proxy();
+    let client = short_lived(&proxy).await;
+    let lose = async |client: &Client| drop(next_session(&proxy, client).await);
+    assert_eq!(assert_over_when_told(client, lose).await, LostReason::Unconfirmed);
+}
+
+/// A server that does not know the session ends it while it would be valid for long.
+#[tokio::test]
+async fn a_session_is_over_by_the_servers_word_before_anybody_hears_of_it() {
+    let (proxy, other) = (proxy(), ZooKeeperServer::start().unwrap());
+    let client = connect(&proxy.connect_string()).await;
+    let lose = async |_: &Client| {
+        proxy.retarget(other.address());
+        proxy.cut();
+    };
+    assert_eq!(assert_over_when_told(client, lose).await, LostReason::Expired);
 }
 
 /// Nothing that was sent later than this moment can have been answered, so nothing proves the

@@ -39,14 +39,13 @@ pub(crate) async fn acquire(
     wait: Wait,
 ) -> Result<Option<Hold>> {
     let client = queue.client();
-    let patience = Instant::now().checked_add(client.connection_timeout());
     let deadline = match wait {
         // A try does not wait for its turn, but it must wait for the server's answer.
-        Wait::Try => patience,
+        Wait::Try => Instant::now().checked_add(client.connection_timeout()),
         Wait::Until(deadline) => deadline,
     };
     loop {
-        let session = connected(queue, wait).await?;
+        let session = connected(queue, deadline).await?;
         let place = client.reserve_cleanup().map_err(|error| Error::at(queue.path(), error))?;
         let entered = queue.enter(&session, request, wait.mode(), place);
         let setback = match entered {
@@ -55,7 +54,7 @@ pub(crate) async fn acquire(
             Some((id, verdict)) => {
                 let mut ticket = Ticket { queue, session: session.clone(), id, armed: true };
                 match client.within(deadline, hear(&session, verdict)).await {
-                    None => return Err(Error::TimedOut { path: Arc::clone(queue.path()) }),
+                    None => return Err(Error::timed_out(queue.path())),
                     Some(Verdict::Granted(node, life)) if session.is_valid() => {
                         ticket.armed = false;
                         return Ok(Some(Hold::new(queue, session, id, node, life)));
@@ -77,24 +76,16 @@ enum Setback {
     NodeDeleted,
 }
 
-/// Waits for a connection: as long as the client waits for one, but not beyond the deadline.
-async fn connected(queue: &Queue, wait: Wait) -> Result<Session> {
-    let client = queue.client();
-    let patience = Instant::now().checked_add(client.connection_timeout());
-    let (limit, is_deadline) = match (wait, patience) {
-        (Wait::Until(Some(deadline)), Some(patience)) if deadline > patience => {
-            (Some(patience), false)
+/// Waits for a connection, until the deadline; without one as long as the client waits for one.
+async fn connected(queue: &Queue, deadline: Option<Instant>) -> Result<Session> {
+    let (client, path) = (queue.client(), queue.path());
+    let patience = || Instant::now().checked_add(client.connection_timeout());
+    let connected = client.session_until(deadline.or_else(patience)).await;
+    connected.map_err(|error| match deadline {
+        Some(_) if error.kind() == ErrorKind::NotConnected => {
+            Error::TimedOut { path: Arc::clone(path), cause: Some(error) }
         }
-        (Wait::Until(Some(deadline)), _) => (Some(deadline), true),
-        (Wait::Until(None) | Wait::Try, patience) => (patience, false),
-    };
-    client.session_until(limit).await.map_err(|error| {
-        if error.kind() == ErrorKind::NotConnected && is_deadline {
-            tracing::debug!(%error, path = %queue.path(), "no connection before the deadline");
-            Error::TimedOut { path: Arc::clone(queue.path()) }
-        } else {
-            Error::at(queue.path(), error)
-        }
+        Some(_) | None => Error::at(path, error),
     })
 }
 
@@ -129,7 +120,7 @@ async fn retry(
     tracing::debug!(%error, ?pause, "acquiring anew");
     match client.within(deadline, client.pause(pause)).await {
         Some(()) => Ok(()),
-        None => Err(Error::TimedOut { path: path() }),
+        None => Err(Error::timed_out(queue.path())),
     }
 }
 

@@ -67,7 +67,7 @@ impl Share {
             };
             let Wait::Until(deadline) = wait else { return Ok(None) };
             let settled = queue.client().within(deadline, settled(outcome)).await;
-            settled.ok_or_else(|| Error::TimedOut { path: Arc::clone(queue.path()) })?;
+            settled.ok_or_else(|| Error::timed_out(queue.path()))?;
         }
     }
 

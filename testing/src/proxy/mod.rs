@@ -200,9 +200,12 @@ impl Proxy {
     }
 
     fn end_connections(&self, order: fn(&mut Orders)) {
+        // Before the order: a client that was cut may come back before this thread goes on, and its
+        // new connection is not meant.
+        let next = self.shared.next();
         self.settings.send_modify(|settings| order(&mut settings.orders));
         assert!(
-            self.shared.wait_until_ended(END_PATIENCE),
+            self.shared.wait_until_ended(next, END_PATIENCE),
             "a connection of the proxy did not end"
         );
     }

@@ -42,12 +42,16 @@ impl Shared {
         self.open.lock().numbers.len()
     }
 
-    /// Waits until no connection is open that is open now, for `timeout` at most, and says whether
-    /// it came to that.
-    pub(super) fn wait_until_ended(&self, timeout: Duration) -> bool {
+    /// The number that the next connection will have.
+    pub(super) fn next(&self) -> u64 {
+        self.open.lock().next
+    }
+
+    /// Waits until no connection with a number below `next` is open, for `timeout` at most, and
+    /// says whether it came to that.
+    pub(super) fn wait_until_ended(&self, next: u64, timeout: Duration) -> bool {
         let deadline = Instant::now() + timeout;
         let mut open = self.open.lock();
-        let next = open.next;
         while open.numbers.first().is_some_and(|first| *first < next) {
             if self.closed.wait_until(&mut open, deadline).timed_out() {
                 return false;
