@@ -74,6 +74,7 @@ impl Server {
     async fn find() -> Result<Self> {
         if let Some(named) = env::var_os("ZOOKEEPER") {
             let connect_string = named.to_string_lossy().into_owned();
+            println!("connecting to {connect_string}");
             let client = Client::builder(&connect_string).connect().await?;
             return Ok(Self { connect_string, client, _own: None });
         }

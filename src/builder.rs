@@ -63,8 +63,9 @@ impl ClientBuilder {
     ///
     /// From 1 ms to `i32::MAX` ms. It should be several times the longest pause to be expected of
     /// this process and of the network: the time counts from the last request that the leader
-    /// confirmed, which in an idle session is up to two thirds of the timeout ago. So a session, and
-    /// what is held by it, is called lost after a third to the whole of the timeout without answers.
+    /// confirmed, which in an idle session is up to two thirds of the timeout ago. So a session,
+    /// and what is held by it, is called lost after a third to the whole of the timeout without
+    /// answers.
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
         self.session_timeout = timeout;
         self

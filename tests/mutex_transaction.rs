@@ -94,14 +94,14 @@ async fn a_refused_operation_gives_its_own_error_and_nothing_is_changed() {
     let bad_path = guard.transaction().set_data(&account, "new", None).delete("/bad/", None);
 
     let expected = [
-        (version, ErrorKind::BadVersion, Some(account.as_str())),
-        (absent, ErrorKind::NoNode, Some(missing.as_str())),
-        (bad_path, ErrorKind::InvalidArgument, None),
+        (version, 1, ErrorKind::BadVersion, Some(account.as_str())),
+        (absent, 1, ErrorKind::NoNode, Some(missing.as_str())),
+        (bad_path, 1, ErrorKind::InvalidArgument, None),
     ];
-    for (transaction, kind, path) in expected {
+    for (transaction, at, kind, path) in expected {
         match transaction.commit().await {
-            Err(Error::Framework(error)) => {
-                assert_eq!((error.kind(), error.path()), (kind, path), "{error}");
+            Err(Error::Transaction { index, error, .. }) => {
+                assert_eq!((index, error.kind(), error.path()), (at, kind, path), "{error}");
             }
             other => panic!("{kind:?} is given as {other:?}"),
         }

@@ -114,8 +114,8 @@ impl InterProcessMutex {
     /// # Errors
     /// `Lost` while a guard of the owner is alive whose hold was lost: drop it first. `Refused` if
     /// the path is used by another recipe or its counter is at its end. `Closed`. `Framework` with
-    /// what the retry policy gave up on, or with `NotConnected` when there was no connection for the
-    /// connection timeout: the wait for one is the client's setting, and no retry.
+    /// what the retry policy gave up on, or with `NotConnected` when there was no connection for
+    /// the connection timeout: the wait for one is the client's setting, and no retry.
     ///
     /// # Cancel safety
     /// Dropped at any point it leaves no node, and changes nobody else's outcome.
@@ -272,8 +272,8 @@ impl MutexGuard {
         self.share.release().await
     }
 
-    /// Whether the lock is surely still held at this very moment, as far as the session tells. Reads
-    /// a clock, sends nothing. Once false it stays false.
+    /// Whether the lock is surely still held at this very moment, as far as the session tells.
+    /// Reads a clock, sends nothing. Once false it stays false.
     ///
     /// An operator who deletes the lock's node ends the hold too; that is known here only after the
     /// next request that needs the node, or with
@@ -299,7 +299,8 @@ impl MutexGuard {
     /// # use zookeeper_recipes::MutexGuard;
     /// # async fn charge() -> Result<u32, std::io::Error> { Ok(1) }
     /// # async fn example(guard: MutexGuard) -> Result<(), Box<dyn std::error::Error>> {
-    /// let charged = guard.while_held(charge()).await??; // first whether it was held, then the work
+    /// // The first `?` is for the lock, the second for the work.
+    /// let charged = guard.while_held(charge()).await??;
     /// # Ok(())
     /// # }
     /// ```

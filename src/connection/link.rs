@@ -117,16 +117,13 @@ impl Link {
 }
 
 impl Link {
-    /// Gives the session up. Where it is connected it is closed, best effort.
+    /// Gives the session up. It is closed, if that can be done soon.
     ///
     /// Left to itself the wire crate would go on to reconnect, long after we have called the
     /// session lost; and a server that hears it, though we do not hear the server, would keep the
     /// session and its nodes for another timeout each time.
     pub(crate) fn give_up(self) {
-        let grace = match self.state() {
-            LinkState::Up => self.session_timeout() / 8,
-            LinkState::Down | LinkState::Over => Duration::ZERO,
-        };
+        let grace = self.session_timeout() / 8;
         let Self { client, tasks, .. } = self;
         drop(client);
         tokio::spawn(async move {

@@ -56,9 +56,11 @@ impl Watch {
         let Self { one_shot, liveness, place: _place } = self;
         let mut fired = pin!(one_shot.fired());
         let mut lost = liveness.lost();
-        let event = poll_fn(|cx| match fired.as_mut().poll(cx) {
-            Poll::Ready(event) => Poll::Ready(event),
-            Poll::Pending => Pin::new(&mut lost).poll(cx).map(|_| Fired::SessionOver),
+        // The session is asked first: once it was given up, the wire crate's end of the watch may
+        // be gone without a word.
+        let event = poll_fn(|cx| match Pin::new(&mut lost).poll(cx) {
+            Poll::Ready(_) => Poll::Ready(Fired::SessionOver),
+            Poll::Pending => fired.as_mut().poll(cx),
         });
         match event.await {
             Fired::Created => Ok(WatchEvent::Created),
