@@ -8,10 +8,12 @@
 
 use std::time::{Duration, Instant};
 
-use integration_tests::{Directory, LONG_SESSION, connect, proxy, server, soon, until};
+use integration_tests::{
+    Directory, LONG_SESSION, SHORT_SESSION, connect, proxy, server, soon, unique, until,
+};
 use tokio::task::JoinHandle;
-use zookeeper_recipes::{Client, Error, InterProcessMutex, MutexGuard, Owner, Result};
-use zookeeper_testing::{Hold, Operation, Proxy};
+use zookeeper_recipes::{Client, Error, ErrorKind, InterProcessMutex, MutexGuard, Owner, Result};
+use zookeeper_testing::{Direction, Hold, Operation, Proxy};
 
 const TIMEOUT: Duration = Duration::from_millis(50);
 
@@ -240,6 +242,27 @@ async fn a_try_that_is_not_answered_ends_with_the_connection_timeout() {
         scene.directory.eventually_holds(&[]).await;
     }
     leave_in_order(&scene, None, None).await;
+}
+
+#[tokio::test]
+async fn a_try_whose_session_is_lost_meanwhile_ends_with_the_same_connection_timeout() {
+    let (proxy, patience) = (proxy(), SHORT_SESSION * 2);
+    let client = Client::builder(proxy.connect_string())
+        .session_timeout(SHORT_SESSION)
+        .connection_timeout(patience)
+        .connect()
+        .await
+        .unwrap();
+    let mutex = InterProcessMutex::new(&client, &unique("silent")).unwrap();
+    let session = client.session().unwrap();
+    proxy.stall(Direction::Both);
+    let start = Instant::now();
+    let tried = soon("it times out", mutex.try_acquire(&Owner::new())).await;
+    let Err(Error::TimedOut { cause: Some(cause), .. }) = &tried else { panic!("{tried:?}") };
+    assert_eq!(cause.kind(), ErrorKind::NotConnected, "{cause}");
+    assert!(!session.is_valid(), "the session outlived the try");
+    // A second wait for a connection would have begun when the session was lost.
+    assert!(start.elapsed() < patience + SHORT_SESSION / 4, "it took {:?}", start.elapsed());
 }
 
 /// How often each of the two ends of an acquisition came.

@@ -158,3 +158,17 @@ async fn a_transaction_begun_before_the_release_is_refused_after_it() {
     assert!(is_lost, "{refused:?}");
     assert_eq!(data(&client, &account).await, "old");
 }
+
+#[tokio::test]
+async fn a_transaction_that_deletes_the_lock_node_ends_the_hold() {
+    let client = client().await;
+    let Protected { guard, account } = Protected::new(&client, "ends").await;
+    let node = guard.node().to_owned();
+
+    let transaction = guard.transaction().set_data(&account, "last", None).delete(&node, None);
+    transaction.commit().await.unwrap();
+
+    assert!(!guard.is_held());
+    assert_eq!(soon("the hold has ended", guard.lost()).await, HoldEnd::NodeDeleted);
+    assert_eq!(data(&client, &account).await, "last");
+}

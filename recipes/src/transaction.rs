@@ -23,13 +23,15 @@ use crate::queue::Hold;
 pub struct HeldTransaction {
     hold: Arc<Hold>,
     transaction: Transaction,
+    /// The lock's own node is deleted by it.
+    ends_hold: bool,
 }
 
 impl HeldTransaction {
     pub(crate) fn new(hold: Arc<Hold>) -> Self {
         let acl = Arc::clone(hold.queue().client().default_acl());
         let transaction = hold.session().transaction().acl(acl).check(hold.node(), None);
-        Self { hold, transaction }
+        Self { hold, transaction, ends_hold: false }
     }
 
     /// Requires that the node exists, where `version` is given in that version.
@@ -51,7 +53,10 @@ impl HeldTransaction {
     }
 
     /// Deletes a node, where `version` is given only in that version.
+    ///
+    /// With the lock's own [node](crate::MutexGuard::node) the hold ends with the transaction.
     pub fn delete(mut self, path: &str, version: Option<i32>) -> Self {
+        self.ends_hold |= **self.hold.node() == *path;
         self.transaction = self.transaction.delete(path, version);
         self
     }
@@ -66,7 +71,7 @@ impl HeldTransaction {
     /// # Cancel safety
     /// Dropped, it may have been carried out or not.
     pub async fn commit(self) -> Result<Vec<OperationResult>> {
-        let Self { hold, transaction } = self;
+        let Self { hold, transaction, ends_hold } = self;
         let path = hold.queue().path();
         let lost = |reason| Error::Lost { path: Arc::clone(path), reason };
         if let Some(reason) = hold.ended() {
@@ -74,7 +79,12 @@ impl HeldTransaction {
         }
         match transaction.commit().await {
             // The first one is the check of the lock's node.
-            Ok(results) => Ok(results.into_iter().skip(1).collect()),
+            Ok(results) => {
+                if ends_hold {
+                    hold.node_deleted();
+                }
+                Ok(results.into_iter().skip(1).collect())
+            }
             Err(TransactionError { index: Some(0), error, .. })
                 if error.kind() == ErrorKind::NoNode =>
             {

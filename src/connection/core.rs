@@ -8,6 +8,7 @@ use tokio::sync::{Semaphore, watch};
 
 use super::link::CloseOutcome;
 use super::listener::{Deliver, ListenerId, Listeners};
+use super::liveness::LostReason;
 use super::session::Session;
 use super::state::{ConnectionState, StateChange};
 use super::status::Status;
@@ -63,6 +64,18 @@ impl Core {
             }
             self.listeners.tell(change);
         });
+    }
+
+    /// Closes without a manager: it has panicked.
+    pub(super) fn fail(&self) {
+        let Status { state, session, .. } = self.status.borrow().clone();
+        if let Some(session) = session {
+            session.liveness().end(LostReason::Closed);
+        }
+        if state != ConnectionState::Closed {
+            self.publish(StateChange::new(state, ConnectionState::Closed), None);
+        }
+        self.closed.get_or_init(|| CloseOutcome::Unconfirmed);
     }
 
     /// # Errors

@@ -4,6 +4,7 @@ use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle, ThreadId};
 use std::time::Instant;
@@ -66,7 +67,15 @@ impl Connection {
         let join = thread::Builder::new()
             .name("zookeeper-client".to_owned())
             .spawn(move || {
-                runtime.block_on(manager::run(managed, receiver));
+                let run = AssertUnwindSafe(|| {
+                    runtime.block_on(manager::run(Arc::clone(&managed), receiver));
+                });
+                // It runs one thing that is not ours, the retry policy. Should that panic, nobody may
+                // wait for this thread any more.
+                if panic::catch_unwind(run).is_err() {
+                    tracing::error!("the client's thread panicked: the client is closed");
+                    managed.fail();
+                }
                 // A name look-up that hangs must not hang the end of the client.
                 runtime.shutdown_background();
             })

@@ -9,7 +9,7 @@ use integration_tests::{
     LONG_SESSION, PATIENCE, at_once, connect, eventually, proxy, server, soon, unique, until,
 };
 use zookeeper_framework::{
-    Client, CloseOutcome, CreateMode, Error, ErrorKind, LostReason, Session,
+    Client, CloseOutcome, CreateMode, Error, ErrorKind, LostReason, RetryPolicy, Session,
 };
 use zookeeper_testing::{Direction, Operation, Proxy};
 
@@ -211,4 +211,24 @@ async fn a_dropped_connect_leaves_no_connection() {
     hold.release();
     until("the connection is gone", || proxy.open_connections() == 0).await;
     assert_eq!(proxy.counts().connections(), 1);
+}
+
+/// A policy of somebody who made a mistake.
+struct Panics;
+
+impl RetryPolicy for Panics {
+    fn delays(&self) -> Box<dyn Iterator<Item = Duration> + Send> {
+        panic!("a retry policy of the test's own panics");
+    }
+}
+
+#[tokio::test]
+async fn a_retry_policy_that_panics_closes_the_client_and_hangs_nobody() {
+    let builder = Client::builder(server().connect_string()).retry_policy(Panics);
+    let client = builder.start().unwrap();
+    let mut states = client.watch_state();
+    let error = soon("an answer", client.wait_connected(Duration::MAX)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Closed);
+    while soon("the states end", states.changed()).await.is_some() {}
+    soon("close returns", client.close()).await;
 }
