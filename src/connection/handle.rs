@@ -70,8 +70,8 @@ impl Connection {
                 let run = AssertUnwindSafe(|| {
                     runtime.block_on(manager::run(Arc::clone(&managed), receiver));
                 });
-                // It runs one thing that is not ours, the retry policy. Should that panic, nobody may
-                // wait for this thread any more.
+                // It runs one thing that is not ours, the retry policy. Should that panic, nobody
+                // may wait for this thread any more.
                 if panic::catch_unwind(run).is_err() {
                     tracing::error!("the client's thread panicked: the client is closed");
                     managed.fail();
