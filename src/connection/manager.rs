@@ -8,6 +8,7 @@
 //! * it never stops trying to connect before it is told to close.
 
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
@@ -271,9 +272,14 @@ impl Manager {
     }
 }
 
-/// Starts a request: its first poll, which sends it, comes in the order of the starts.
+/// Starts a request. It is polled here once, which sends it: the order on the wire is the order of
+/// the calls, whatever order the runtime runs its tasks in.
 fn start(request: Request, link: &Link, flights: &mut JoinSet<()>) {
-    flights.spawn(request(link.wire()));
+    let mut flight = request(link.wire());
+    let mut unheard = Context::from_waker(Waker::noop());
+    if flight.as_mut().poll(&mut unheard).is_pending() {
+        flights.spawn(flight);
+    }
 }
 
 /// Asks the leader for a sign of life.
