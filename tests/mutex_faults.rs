@@ -169,7 +169,7 @@ async fn a_predecessor_that_leaves_while_we_are_cut_off_is_noticed() {
     let holder = acquire(&scene.theirs).await;
     let ours = start(&scene.ours);
     let watches = || scene.proxy.counts().replies(Operation::GetData);
-    until("the holder is watched", || watches() == 1).await;
+    until("the holder is watched, and our own node", || watches() == 2).await;
 
     scene.proxy.refuse();
     scene.proxy.cut();

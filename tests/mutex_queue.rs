@@ -227,14 +227,10 @@ async fn a_waiter_is_granted_when_the_one_that_watched_for_it_times_out() {
     a_first_waiter_that_leaves(Head::Theirs, Leaving::TimesOut).await;
 }
 
-/// A node that is deleted by hand is a forced release, of which its owner learns by its next
-/// request: until then its turn comes as if nothing had happened.
-async fn a_first_waiter_whose_node_is_removed(head: Head) {
-    let scene = Scene::new("removed-node").await;
-    let holder = match head {
-        Head::Ours => scene.line.hold(&scene.ours).await,
-        Head::Theirs => scene.line.hold(&scene.theirs).await,
-    };
+#[tokio::test]
+async fn a_waiter_whose_node_is_removed_behind_our_own_holder_learns_it_at_its_next_request() {
+    let scene = Scene::new("removed-behind-ours").await;
+    let holder = scene.line.hold(&scene.ours).await;
     let victim = scene.line.enter(&scene.ours).await;
     let heir = scene.line.enter(&scene.ours).await;
     let other = scene.line.enter(&scene.theirs).await;
@@ -254,13 +250,24 @@ async fn a_first_waiter_whose_node_is_removed(head: Head) {
 }
 
 #[tokio::test]
-async fn a_waiter_is_granted_when_the_node_behind_our_holder_was_removed_by_hand() {
-    a_first_waiter_whose_node_is_removed(Head::Ours).await;
-}
+async fn a_waiter_whose_node_is_removed_behind_another_process_starts_anew_at_the_end() {
+    let scene = Scene::new("removed-behind-theirs").await;
+    let holder = scene.line.hold(&scene.theirs).await;
+    let victim = scene.line.enter(&scene.ours).await;
+    let heir = scene.line.enter(&scene.ours).await;
+    let other = scene.line.enter(&scene.theirs).await;
 
-#[tokio::test]
-async fn a_waiter_is_granted_when_the_node_that_watched_for_it_was_removed_by_hand() {
-    a_first_waiter_whose_node_is_removed(Head::Theirs).await;
+    scene.line.onlooker.delete(&victim.node).await.expect("it is there");
+    eventually("it has a new node behind the others", async || {
+        let nodes = scene.line.nodes().await;
+        nodes.len() == 4 && nodes[1] == heir.node && nodes[2] == other.node
+    })
+    .await;
+    holder.release().await.expect("released");
+    heir.granted().await.release().await.expect("released");
+    other.granted().await.release().await.expect("released");
+    let anew = victim.granted().await;
+    scene.line.becomes(&[anew.node()]).await;
 }
 
 #[tokio::test]

@@ -7,9 +7,13 @@
 use integration_tests::{
     Directory, LONG_SESSION, SHORT_SESSION, at_once, connect, proxy, server, soon, until,
 };
+use std::time::Duration;
+
 use tokio::task::JoinHandle;
-use zookeeper_framework::{NoRetry, Outcome};
-use zookeeper_recipes::{Client, ClientBuilder, InterProcessMutex, MutexGuard, Owner, Result};
+use zookeeper_framework::{NoRetry, Outcome, RetryForever};
+use zookeeper_recipes::{
+    Client, ClientBuilder, Error, InterProcessMutex, MutexGuard, Owner, Result,
+};
 use zookeeper_testing::{Direction, Operation, Proxy};
 
 /// A lock that we hold through the proxy, while another client waits for it.
@@ -171,4 +175,19 @@ async fn a_release_waits_for_a_reply_that_is_late() {
     assert!(!release.is_finished(), "confirmed without a reply");
     hold.release();
     soon("it is confirmed", release).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_release_between_two_attempts_ends_when_the_client_is_closed() {
+    let patient =
+        |builder: ClientBuilder| builder.retry_policy(RetryForever::new(Duration::from_secs(3600)));
+    let Scene { proxy, client, guard, .. } = Scene::with(patient).await;
+    let fault = proxy.lose_reply(Operation::Delete, 1);
+    let release = tokio::spawn(guard.release());
+    until("its reply is lost", || fault.happened()).await;
+    until("the link is up again", || client.state().is_connected()).await;
+    assert!(!release.is_finished());
+    soon("the client is closed", client.close()).await;
+    let error = soon("the release ends", release).await.unwrap().unwrap_err();
+    assert!(matches!(error, Error::Closed { .. }), "{error}");
 }

@@ -194,7 +194,7 @@ async fn drain(clients: usize, tasks: usize) -> Departure {
     let count = clients * tasks;
     child_count(&holder, &path, count + 1).await;
     // The first waiter of each client watches the node before it, and then nothing more is sent.
-    until("each client watches", || watched(&path) == clients).await;
+    until("each client watches", || watched(&path) == clients + 1).await;
 
     let before = proxy.counts();
     held.release().await.unwrap();
@@ -218,7 +218,8 @@ async fn a_departure_costs_the_same_with_8_and_128_processes_waiting() {
     // of those that still wait.
     assert!(many.requests <= few.requests + 0.25, "{few:?}, {many:?}");
     assert!(many.requests <= 2.5, "{many:?}");
-    assert!(many.notifications <= 1.25, "{many:?}");
+    // One to the next, and one to the client whose node it was.
+    assert!(many.notifications <= 2.25, "{many:?}");
 }
 
 #[tokio::test]
@@ -257,7 +258,7 @@ async fn hand_over(mutexes: &[InterProcessMutex]) -> Vec<Duration> {
         }));
         child_count(&observer, first.path(), waiters.len() + 1).await;
     }
-    until("each one watches", || watched(first.path()) == others.len()).await;
+    until("each one watches", || watched(first.path()) == others.len() + 1).await;
 
     let mut released = Held::until_released(held).await.released;
     let mut gaps = Vec::new();
@@ -302,7 +303,7 @@ async fn a_waiter_that_only_waits_sends_nothing() {
     let mut waiting = Box::pin(theirs.acquire(&owner));
     assert!(at_once(waiting.as_mut()).is_none());
     child_count(&client, mutex.path(), 3).await;
-    until("it watches", || watched(mutex.path()) == 1).await;
+    until("it watches", || watched(mutex.path()) == 2).await;
 
     let quiet = async {
         // Twenty round trips of somebody else pass.

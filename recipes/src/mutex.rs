@@ -93,8 +93,7 @@ impl InterProcessMutex {
     /// by an operator then learns it at once. Without it, it learns it when it releases, or commits
     /// a transaction of its guard.
     ///
-    /// It matters most where an operator may delete the node of a *waiter*: such a waiter does not
-    /// notice, and is granted in its turn, though somebody else may then be granted too.
+    /// A holder that had to wait for another process watches its node anyway.
     pub fn watch_own_node(mut self) -> Self {
         self.node_watch = NodeWatch::On;
         self

@@ -50,6 +50,10 @@ pub(super) struct Entry {
     pub(super) verdict: Option<oneshot::Sender<Verdict>>,
     /// A create was sent.
     pub(super) is_sent: bool,
+    /// Its delete was sent, so that its end is our own doing.
+    pub(super) is_leaving: bool,
+    /// Its own node is watched.
+    pub(super) is_watched: bool,
     /// How often the directory was missing.
     pub(super) missing_directory: usize,
     pub(super) node: Option<Node>,
@@ -68,6 +72,8 @@ impl Entry {
             request,
             verdict: Some(sender),
             is_sent: false,
+            is_leaving: false,
+            is_watched: false,
             missing_directory: 0,
             node: None,
             life: None,

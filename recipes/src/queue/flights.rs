@@ -16,6 +16,7 @@ use zookeeper_framework::{
 use super::budget::Budget;
 use super::entry::{Entry, Node, Verdict};
 use super::failure::Failure;
+use super::fate::{Fate, deleted};
 use super::mirror::{NodeId, Output, Stamp};
 use super::{Queue, State, conclude};
 use crate::error;
@@ -86,11 +87,31 @@ impl Queue {
         });
     }
 
-    pub(super) fn send_delete(self: &Arc<Self>, state: &State, id: NodeId) {
+    /// Watches the node of our first waiter too, once it waits for another process: it will be
+    /// granted without another look at the directory, and must know if its node is removed by hand.
+    /// The watch lasts until the node goes, so it costs no request to take it back.
+    pub(super) fn send_own_watch(self: &Arc<Self>, state: &mut State) {
         let Some(session) = state.session.clone() else { return };
-        let Some(node) = state.entries.get(&id).and_then(|entry| entry.node.clone()) else {
+        let Some(id) = state.mirror.first_waiter() else { return };
+        let Some(entry) = state.entries.get_mut(&id).filter(|entry| !entry.is_watched) else {
             return;
         };
+        let Some(node) = entry.node.clone() else { return };
+        entry.is_watched = true;
+        let queue = Arc::clone(self);
+        self.client.spawn(async move {
+            match deleted(&session, &node.path).await {
+                Fate::Deleted => queue.note_removed(&session, id),
+                Fate::Unknown => {}
+            }
+        });
+    }
+
+    pub(super) fn send_delete(self: &Arc<Self>, state: &mut State, id: NodeId) {
+        let Some(session) = state.session.clone() else { return };
+        let Some(entry) = state.entries.get_mut(&id) else { return };
+        let Some(node) = entry.node.clone() else { return };
+        entry.is_leaving = true;
         let delete = session.delete(&node.path, None);
         let queue = Arc::clone(self);
         self.client.spawn(async move { queue.erase(&session, id, &node.path, delete).await });
@@ -300,6 +321,17 @@ impl Queue {
         }
     }
 
+    /// The node is gone. If that is not our own doing, somebody deleted it.
+    fn note_removed(self: &Arc<Self>, session: &Session, id: NodeId) {
+        self.input(session, |_, state, _| {
+            if state.entries.get(&id).is_some_and(|entry| !entry.is_leaving) {
+                state.mirror.removed(id)
+            } else {
+                Vec::new()
+            }
+        });
+    }
+
     /// Reads a node again and again where the session can watch no more paths.
     async fn poll(&self, session: &Session, path: &str) -> Seen {
         loop {
@@ -372,10 +404,11 @@ impl Queue {
 
     fn note_deleted(self: &Arc<Self>, session: &Session, id: NodeId, result: Result<()>) {
         self.input(session, |_, state, _| {
+            let was_there = result.is_ok();
             if let Some(released) = state.entries.remove(&id).and_then(|entry| entry.released) {
                 let _ = released.send(result.map_err(|error| error::Error::at(&self.path, error)));
             }
-            state.mirror.deleted(id)
+            if was_there { state.mirror.deleted(id) } else { state.mirror.removed(id) }
         });
     }
 

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::sync::oneshot;
-use zookeeper_framework::{ErrorKind, Session, SessionLost, WatchEvent};
+use zookeeper_framework::{ErrorKind, Session, SessionLost};
 
 use super::Queue;
 use super::entry::Node;
+use super::fate::{Fate, deleted};
 use super::life::Life;
 use super::mirror::NodeId;
 use crate::error::{Error, HoldEnd, Result};
@@ -75,7 +76,10 @@ impl Hold {
             tokio::select! {
                 biased;
                 () = life.ending() => {}
-                () = deleted(&session, &path) => life.end(HoldEnd::NodeDeleted),
+                fate = deleted(&session, &path) => match fate {
+                    Fate::Deleted => life.end(HoldEnd::NodeDeleted),
+                    Fate::Unknown => {}
+                },
             }
         });
     }
@@ -91,12 +95,18 @@ impl Hold {
         if let Some(reason) = ended {
             return Err(lost(reason));
         }
-        match receiver.await {
-            Ok(Err(Error::Framework(error))) if error.kind() == ErrorKind::NoNode => {
+        let released = tokio::select! {
+            biased;
+            released = receiver => released.ok(),
+            // The delete ends with the session, and with the client's thread without a word.
+            _ = self.session.lost() => None,
+        };
+        match released {
+            Some(Err(Error::Framework(error))) if error.kind() == ErrorKind::NoNode => {
                 Err(lost(HoldEnd::NodeDeleted))
             }
-            Ok(result) => result,
-            Err(_) => Err(Error::at(path, self.session.over())),
+            Some(result) => result,
+            None => Err(Error::at(path, self.session.over())),
         }
     }
 
@@ -110,24 +120,6 @@ impl Hold {
     fn leave(&self, released: Option<oneshot::Sender<Result<()>>>) {
         self.life.end(HoldEnd::Released);
         self.queue.leave(&self.session, self.id, released);
-    }
-}
-
-/// Ends when the node is deleted; never if that cannot be known.
-async fn deleted(session: &Session, path: &str) {
-    loop {
-        let seen = match session.watch_data(path).await {
-            Ok((_, watch)) => watch.fired().await,
-            Err(error) if error.kind() == ErrorKind::NoNode => return,
-            Err(error) => Err(error),
-        };
-        match seen {
-            Ok(WatchEvent::Deleted) => return,
-            Ok(_) => {}
-            // The watch waits for the next connection by itself, so this does not turn fast.
-            Err(error) if error.is_retryable() && session.is_valid() => {}
-            Err(_) => std::future::pending().await,
-        }
     }
 }
 

@@ -39,8 +39,9 @@
 //! * **An end arrives while a list is under way.** The list may still show the node, so the end
 //!   waits for it; until then the node counts as watched.
 //! * **A list shows our node before its create is answered.** It blocks those behind it.
-//! * **Somebody removes nodes of ours by hand.** A list that must show them tells it, and so does
-//!   a counter that went back. Not told is this: all our nodes are removed, the directory is
+//! * **Somebody removes nodes of ours by hand.** Where one was missed (its watch, or our own delete,
+//!   found it gone) nobody is granted before a list has shown which of ours are left. A counter
+//!   that went back tells it too. Not told is this: all our nodes are removed, the directory is
 //!   reaped, and by chance our next number follows upon the last one known.
 //!
 //! At most one list is under way at a time, and only what the first waiter waits for is watched.
@@ -65,6 +66,8 @@ struct Listing {
     stamp: Stamp,
     /// The nodes of ours that lived when it was sent: it must show them.
     expects: BTreeSet<NodeId>,
+    /// It was sent after the last node of ours that was found removed.
+    verifies: bool,
 }
 
 /// The watch in force, or being armed.
@@ -89,6 +92,8 @@ struct Prospect<'a> {
     marked: bool,
     /// A foreign node went since the last list, and with it perhaps those ahead of it.
     outdated: bool,
+    /// It may be removed itself.
+    doubtful: bool,
 }
 
 impl Prospect<'_> {
@@ -97,13 +102,13 @@ impl Prospect<'_> {
     }
 
     fn is_free(&self) -> bool {
-        !self.beyond && !self.marked && !self.is_blocked()
+        !self.beyond && !self.marked && !self.doubtful && !self.is_blocked()
     }
 
     fn wants_list(&self) -> bool {
         let only_marked = self.marked && !self.is_blocked();
         let only_foreign = self.blocker.is_some() && !self.behind_own;
-        self.beyond || only_marked || (self.outdated && only_foreign)
+        self.beyond || self.doubtful || only_marked || (self.outdated && only_foreign)
     }
 }
 
@@ -122,6 +127,8 @@ pub(crate) struct Mirror {
     mark: Option<Number>,
     /// A foreign node went since the last list.
     outdated: bool,
+    /// A node of ours was found removed, and so may be others of ours.
+    meddled: bool,
     listing: Option<Listing>,
     watch: Option<Watch>,
     next_stamp: u64,
@@ -144,6 +151,7 @@ impl Mirror {
             known: None,
             mark: None,
             outdated: false,
+            meddled: false,
             listing: None,
             watch: None,
             next_stamp: 0,
@@ -226,7 +234,25 @@ impl Mirror {
         self.settle(out)
     }
 
-    /// The node of `id` is certainly gone: its delete was answered Ok or NoNode.
+    /// The node of `id` was removed by somebody else: a watch on it told so, or our first delete of
+    /// it was answered NoNode.
+    pub(crate) fn removed(&mut self, id: NodeId) -> Vec<Output> {
+        let mut out = Vec::new();
+        if self.own.lives(id) {
+            out.push(Output::Vanished(id));
+        }
+        if self.own.remove(id) {
+            self.meddled = true;
+            if let Some(listing) = &mut self.listing {
+                listing.verifies = false;
+                self.gone.insert(id);
+            }
+        }
+        self.settle(out)
+    }
+
+    /// The node of `id` is certainly gone: its delete was answered Ok, or NoNode after an attempt
+    /// of unknown outcome.
     ///
     /// A delete that is refused for good is not reported. Its node stays ours and released: it
     /// lets those of ours behind it pass, keeps its place under the bound, and foreign ones
@@ -245,6 +271,7 @@ impl Mirror {
         };
         let mut out = Vec::new();
         let View { shown, foreign, highest, other_recipe } = self.read(names);
+        self.meddled &= !listing.verifies;
         self.note_shown(&shown);
         self.drop_vanished(&listing, &shown, &mut out);
         if shown.keys().any(|id| self.own.lives(*id)) {
@@ -302,6 +329,14 @@ impl Mirror {
     }
 }
 
+/// What the caller looks at besides the commands.
+impl Mirror {
+    /// The first of our nodes that waits for its turn.
+    pub(crate) fn first_waiter(&self) -> Option<NodeId> {
+        self.own.first_waiter().map(|place| place.id)
+    }
+}
+
 /// The decisions.
 impl Mirror {
     /// What follows from a change: grants, then creates, then a list or else the watch.
@@ -339,7 +374,9 @@ impl Mirror {
     /// Asks for what the first waiter lacks. While a list is wanted the watch stays as it is.
     fn ask(&mut self, out: &mut Vec<Output>) {
         let prospect = self.own.first_waiter().map(|first| self.prospect(first));
-        if prospect.as_ref().is_some_and(Prospect::wants_list) || self.own.has_open_try() {
+        let verify = self.meddled && self.own.is_present();
+        if prospect.as_ref().is_some_and(Prospect::wants_list) || verify || self.own.has_open_try()
+        {
             out.push(Output::List(self.list()));
             return;
         }
@@ -363,6 +400,7 @@ impl Mirror {
             blocker: ahead.find(|foreign| foreign.kind.conflicts(kind)),
             marked: kind == Kind::Exclusive && self.mark.is_some_and(|mark| mark < number),
             outdated: self.outdated,
+            doubtful: self.meddled,
         }
     }
 
@@ -488,12 +526,14 @@ impl Mirror {
         self.foreign.clear();
         self.mark = None;
         self.outdated = false;
+        self.meddled = false;
         self.unwatch(out);
     }
 
     fn list(&mut self) -> Stamp {
         let stamp = self.stamp();
-        self.listing = Some(Listing { stamp, expects: self.own.living() });
+        let (expects, verifies) = (self.own.living(), self.meddled);
+        self.listing = Some(Listing { stamp, expects, verifies });
         stamp
     }
 

@@ -47,6 +47,7 @@ mod acquisition;
 mod budget;
 mod entry;
 mod failure;
+mod fate;
 mod flights;
 mod hold;
 mod life;
@@ -217,7 +218,10 @@ impl Queue {
                 Output::Delete(id) => self.send_delete(state, id),
                 Output::Create(id, list) => self.send_create(state, id, list),
                 Output::List(stamp) => self.send_list(state, stamp),
-                Output::Watch(stamp, name) => self.send_watch(state, stamp, &name),
+                Output::Watch(stamp, name) => {
+                    self.send_watch(state, stamp, &name);
+                    self.send_own_watch(state);
+                }
                 Output::Unwatch(stamp) => drop(state.watch.take_if(|(armed, _)| *armed == stamp)),
                 Output::Grant(id) => grant(state, id, news),
                 Output::Blocked(id) => {

@@ -28,7 +28,10 @@ pub(super) enum Answer {
     Created(NodeId, Number),
     Listed(Stamp, Option<NodeId>, Vec<Arc<str>>),
     Watched(Stamp, bool),
-    Deleted(NodeId),
+    /// Whether the delete found the node.
+    Deleted(NodeId, bool),
+    /// The watch on a node of ours saw that somebody else deleted it.
+    Removed(NodeId),
     Found(NodeId, Option<Number>),
     Event(Stamp, Change),
     /// The connection was lost before the answer came: the outcome is unknown.
@@ -57,6 +60,10 @@ pub(super) struct Process {
     /// The ghosts belong to this epoch, whose session the server has not ended yet.
     pub(super) dying: Option<u8>,
     pub(super) answers: Vec<Answer>,
+    /// Nodes whose delete was sent before, with an unknown outcome.
+    doubtful: BTreeSet<NodeId>,
+    /// Removals that are told on the next connection.
+    removed: Vec<NodeId>,
     /// Watches to be set anew on the next connection, with an event that was lost.
     rearm: Vec<(Stamp, Arc<str>, Option<Change>)>,
     /// Names whose end has been handled: no watch may be set on them again, as long as a node
@@ -76,6 +83,8 @@ impl Process {
             ghosts: VecDeque::new(),
             dying: None,
             answers: Vec::new(),
+            doubtful: BTreeSet::new(),
+            removed: Vec::new(),
             rearm: Vec::new(),
             ended: BTreeSet::new(),
         }
@@ -108,6 +117,8 @@ impl Process {
         self.ghosts.append(&mut self.pipe);
         self.ghosts.retain(|ghost| matches!(ghost, Request::Create(..) | Request::Delete(_)));
         self.answers.clear();
+        self.doubtful.clear();
+        self.removed.clear();
         self.rearm.clear();
         self.ended.clear();
         self.is_connected = true;
@@ -127,7 +138,11 @@ impl Process {
                     self.rearm.retain(|(armed, ..)| *armed != stamp);
                     Request::Watch(stamp, "".into())
                 }
-                Answer::Deleted(id) => Request::Delete(id),
+                Answer::Deleted(id, _) => Request::Delete(id),
+                Answer::Removed(id) => {
+                    self.removed.push(id);
+                    continue;
+                }
                 Answer::Found(id, _) => Request::Find(id),
                 Answer::Event(stamp, change) => {
                     self.rearm.push((stamp, "".into(), Some(change)));
@@ -146,6 +161,7 @@ impl Process {
     pub(super) fn reattach(&mut self, server: &mut Server) {
         self.is_connected = true;
         self.ghosts.clear();
+        self.answers.extend(self.removed.drain(..).map(Answer::Removed));
         for (stamp, name, missed) in std::mem::take(&mut self.rearm) {
             match missed {
                 Some(change) => self.answers.push(Answer::Event(stamp, change)),
@@ -175,8 +191,9 @@ impl Process {
                 Answer::Watched(stamp, is_there)
             }
             Request::Delete(id) => {
+                let is_there = server.find(id).is_some() || self.doubtful.remove(&id);
                 self.fire(server.delete(|node| node.id == id));
-                Answer::Deleted(id)
+                Answer::Deleted(id, is_there)
             }
             Request::Find(id) => Answer::Found(id, server.find(id).map(|node| node.number)),
         };
@@ -198,6 +215,16 @@ impl Process {
 
     pub(super) fn fire(&mut self, events: Vec<(Stamp, Change)>) {
         self.answers.extend(events.into_iter().map(|(stamp, change)| Answer::Event(stamp, change)));
+    }
+
+    /// Somebody removed this node of ours by hand. Its watch tells it, if it has one by now, unless
+    /// its delete is sent already.
+    pub(super) fn miss(&mut self, id: NodeId) {
+        match (self.mirror.own.lives(id), self.is_connected) {
+            (true, true) => self.answers.push(Answer::Removed(id)),
+            (true, false) => self.removed.push(id),
+            (false, _) => {}
+        }
     }
 
     /// Whether the answer at this index may be handled next, when answers may be handled in any
@@ -228,7 +255,8 @@ impl Process {
             Answer::Found(id, None) => self.mirror.not_created(id),
             Answer::Listed(stamp, _, names) => self.mirror.listed(stamp, &names),
             Answer::Watched(_, true) => Vec::new(),
-            Answer::Deleted(id) => self.mirror.deleted(id),
+            Answer::Deleted(id, true) => self.mirror.deleted(id),
+            Answer::Deleted(id, false) | Answer::Removed(id) => self.mirror.removed(id),
             Answer::Event(..) if setup.tampering == Tampering::LostEvents => Vec::new(),
             Answer::Event(stamp, Change::Data)
                 if setup.tampering != Tampering::DataChangeIsDeletion =>
@@ -241,6 +269,7 @@ impl Process {
                 Vec::new()
             }
             Answer::Failed(Request::Delete(id)) => {
+                self.doubtful.insert(id);
                 self.pipe.push_back(Request::Delete(id));
                 Vec::new()
             }
@@ -334,7 +363,9 @@ impl Process {
             Answer::Listed(stamp, ..) | Answer::Watched(stamp, _) | Answer::Event(stamp, _) => {
                 Some(stamp)
             }
-            Answer::Created(..) | Answer::Deleted(_) | Answer::Found(..) => None,
+            Answer::Created(..) | Answer::Deleted(..) | Answer::Removed(_) | Answer::Found(..) => {
+                None
+            }
         });
         failed.for_each(&mut rename);
         let requests = self.pipe.iter_mut().chain(&mut self.ghosts);

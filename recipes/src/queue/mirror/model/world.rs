@@ -224,6 +224,7 @@ impl World {
                 let id = self.server.nodes[index].id;
                 self.removed.insert(id);
                 self.delete(|node| node.id == id);
+                self.process.miss(id);
             }
             Event::Write => {
                 self.writes -= 1;

@@ -101,3 +101,40 @@ fn a_node_removed_before_its_create_was_proved_holds_up_nobody() {
     assert_eq!(mirror.listed(list, &[name(A, LOCK, 0), name(B, LOCK, 1)]), []);
     assert_eq!(mirror.not_created(A), [Output::Grant(B), Output::Create(A, None)]);
 }
+
+#[test]
+fn after_a_removal_nobody_is_granted_before_a_list_has_shown_who_is_left() {
+    let mut mirror = held_by_a();
+    for (id, number) in [(B, 1), (C, 2)] {
+        wait(&mut mirror, id);
+        assert_eq!(mirror.created(id, number), []);
+    }
+    let out = mirror.removed(B);
+    assert_eq!(out[0], Output::Vanished(B));
+    let list = list_in(&out);
+    assert_eq!(mirror.leave(A), [Output::Delete(A)]);
+    assert_eq!(mirror.listed(list, &[name(C, LOCK, 2)]), [Output::Grant(C)]);
+}
+
+#[test]
+fn a_delete_that_finds_nothing_has_the_others_looked_for() {
+    let mut mirror = held_by_a();
+    wait(&mut mirror, B);
+    assert_eq!(mirror.created(B, 1), []);
+    assert_eq!(mirror.leave(A), [Output::Delete(A), Output::Grant(B)]);
+    let list = list_in(&mirror.removed(A));
+    let none: [&str; 0] = [];
+    assert_eq!(mirror.listed(list, &none), [Output::Vanished(B)]);
+    assert!(is_blank(&mirror));
+}
+
+#[test]
+fn a_list_that_was_sent_before_a_removal_was_found_does_not_verify() {
+    let mut mirror = held_by_a();
+    wait(&mut mirror, B);
+    let early = list_in(&mirror.created(B, 2));
+    assert_eq!(mirror.removed(A), [Output::Vanished(A)]);
+    let names = [name(B, LOCK, 2)];
+    let late = list_in(&mirror.listed(early, &names));
+    assert_eq!(mirror.listed(late, &names), [Output::Grant(B)]);
+}
