@@ -9,12 +9,11 @@ use parking_lot::Mutex;
 use uuid::Uuid;
 
 use crate::connection::{Scope, Session};
-use crate::delete::is_final;
 use crate::error::{Error, ErrorKind, Outcome, Result};
 use crate::node::{Acl, CreateMode, Created, describe_process, protected_name};
 use crate::path::{self, Root};
 use crate::protection::Debt;
-use crate::retry::{Repeat, run};
+use crate::retry::{Doubt, Repeat, run};
 
 /// How often a node is created anew because the server reaped its container in between. This holds
 /// whatever the retry policy says: nothing went wrong.
@@ -115,6 +114,7 @@ impl Create {
         let parent = path::parent(&self.path).unwrap_or("/");
         let name = path::name(&self.path);
         let mut debt: Option<Debt> = None;
+        let doubt = &Doubt::default();
         let result = run(&self.scope, Repeat::Always, |session| {
             // A node of the session before goes with it, and must not be taken for ours.
             let fresh = debt.as_ref().is_none_or(|debt| {
@@ -123,7 +123,11 @@ impl Create {
             if fresh {
                 let path = path::join(parent, &protected_name(Uuid::new_v4(), name));
                 debt = Debt::new(&self.scope, session.clone(), path, self.mode).ok();
+                doubt.clear();
             }
+            // In a later session a create of the one before may still be on its way.
+            let proves =
+                debt.as_ref().is_some_and(|debt| debt.session().epoch() == session.epoch());
             let path = debt.as_ref().map(|debt| debt.path().to_owned());
             async move {
                 let Some(path) = path else { return Err(Error::new(ErrorKind::CleanupFull)) };
@@ -131,13 +135,16 @@ impl Create {
                     if let Some(found) = session.find_protected(&path, self.mode).await? {
                         return Ok(found);
                     }
+                    if proves {
+                        doubt.clear();
+                    }
                 }
-                self.place(session, &path).await
+                doubt.note(self.place(session, &path).await)
             }
         })
         .await;
         match (result, debt) {
-            (Err(error), Some(_)) if !is_final(&error) => Err(error.with_outcome(Outcome::Unknown)),
+            (Err(error), Some(_)) if doubt.is_there() => Err(error.with_outcome(Outcome::Unknown)),
             (settled, Some(debt)) => {
                 debt.forgive();
                 settled

@@ -8,7 +8,7 @@ use crate::connection::{CleanupPlace, Scope, Session};
 use crate::error::{Error, ErrorKind, Outcome, Result};
 use crate::node::protection_of;
 use crate::path;
-use crate::retry::{Repeat, run};
+use crate::retry::{Doubt, Repeat, run};
 
 /// The shortest pause between two attempts in the background.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
@@ -72,31 +72,53 @@ impl Delete {
     async fn run_guaranteed(self) -> Result<()> {
         let place = self.scope.connection().reserve_cleanup()?;
         let mut owed = Owed { delete: Some((self.clone(), place)), session: None };
-        let mut may_be_done = false;
+        let outlives_session = protection_of(path::name(&self.path)).is_some();
+        let doubt = &Doubt::default();
         let result = run(&self.scope, Repeat::Always, |session| {
-            owed.session = Some(session.clone());
-            let deleted = session.delete(&self.path, self.version);
-            // Gone after an attempt of unknown outcome: it was that attempt.
-            let again = may_be_done;
-            may_be_done = true;
+            let before = owed.session.replace(session.clone());
+            let is_anothers = !outlives_session
+                && doubt.is_there()
+                && before.is_some_and(|before| before.epoch() != session.epoch());
+            // By now the name may belong to somebody else: this is for the caller to decide.
+            let deleted = (!is_anothers).then(|| session.delete(&self.path, self.version));
             async move {
-                match deleted.await {
-                    Err(error) if again && error.kind() == ErrorKind::NoNode => Ok(()),
-                    other => other,
+                let Some(deleted) = deleted else { return Ok(Settled::InDoubt(session.over())) };
+                match doubt.note(deleted.await) {
+                    Ok(()) => Ok(Settled::Deleted),
+                    // Gone after an attempt of unknown outcome: it was that attempt.
+                    Err(error) if error.kind() == ErrorKind::NoNode && doubt.is_there() => {
+                        Ok(Settled::Deleted)
+                    }
+                    Err(error) => Err(error),
                 }
             }
         })
         .await;
         match result {
-            Err(error) if may_be_done && !is_final(&error) => {
-                Err(error.with_outcome(Outcome::Unknown))
-            }
-            settled => {
+            Ok(Settled::Deleted) => {
                 owed.delete = None;
-                settled
+                Ok(())
+            }
+            Ok(Settled::InDoubt(error)) => {
+                owed.delete = None;
+                Err(error.with_path(self.path.as_str()).with_outcome(Outcome::Unknown))
+            }
+            Err(error) if doubt.is_there() => Err(error.with_outcome(Outcome::Unknown)),
+            Err(error) => {
+                if is_final(&error) {
+                    owed.delete = None;
+                }
+                Err(error)
             }
         }
     }
+}
+
+/// How a guaranteed delete ended while it was awaited.
+enum Settled {
+    Deleted,
+    /// Its session is over, and nobody can tell.
+    InDoubt(Error),
 }
 
 impl IntoFuture for Delete {
@@ -147,7 +169,11 @@ impl Delete {
                     let Ok(next) = self.scope.session_until(None).await else { return };
                     session = next;
                 }
-                Err(error) if error.kind() == ErrorKind::SessionLost => return,
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::SessionLost | ErrorKind::Closed) =>
+                {
+                    return;
+                }
                 Err(error) if is_final(&error) => {
                     tracing::warn!(%error, "a guaranteed delete was refused");
                     return;

@@ -160,15 +160,16 @@ async fn a_transaction_begun_before_the_release_is_refused_after_it() {
 }
 
 #[tokio::test]
-async fn a_transaction_that_deletes_the_lock_node_ends_the_hold() {
+async fn a_transaction_that_would_delete_the_lock_node_is_refused() {
     let client = client().await;
-    let Protected { guard, account } = Protected::new(&client, "ends").await;
+    let Protected { guard, account } = Protected::new(&client, "own-node").await;
     let node = guard.node().to_owned();
 
     let transaction = guard.transaction().set_data(&account, "last", None).delete(&node, None);
-    transaction.commit().await.unwrap();
+    let refused = transaction.commit().await;
 
-    assert!(!guard.is_held());
-    assert_eq!(soon("the hold has ended", guard.lost()).await, HoldEnd::NodeDeleted);
-    assert_eq!(data(&client, &account).await, "last");
+    assert!(matches!(refused, Err(Error::Refused { .. })), "{refused:?}");
+    assert!(guard.is_held());
+    assert_eq!(data(&client, &account).await, "old");
+    guard.release().await.unwrap();
 }

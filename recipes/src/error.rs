@@ -65,6 +65,8 @@ pub enum Error {
     Closed {
         /// The path of the lock.
         path: Arc<str>,
+        /// Whether what was asked for may have happened before.
+        outcome: Outcome,
     },
     /// The server refused an operation of a transaction; nothing was changed.
     #[non_exhaustive]
@@ -85,7 +87,7 @@ impl Error {
             Self::TimedOut { path, .. }
             | Self::Lost { path, .. }
             | Self::Refused { path, .. }
-            | Self::Closed { path } => Some(path),
+            | Self::Closed { path, .. } => Some(path),
             Self::Transaction { error, .. } | Self::Framework(error) => error.path(),
         }
     }
@@ -93,10 +95,8 @@ impl Error {
     /// Whether what was asked for may have happened all the same.
     pub fn outcome(&self) -> Outcome {
         match self {
-            Self::TimedOut { .. }
-            | Self::Lost { .. }
-            | Self::Refused { .. }
-            | Self::Closed { .. } => Outcome::NotApplied,
+            Self::TimedOut { .. } | Self::Lost { .. } | Self::Refused { .. } => Outcome::NotApplied,
+            Self::Closed { outcome, .. } => *outcome,
             Self::Transaction { error, .. } | Self::Framework(error) => error.outcome(),
         }
     }
@@ -105,10 +105,14 @@ impl Error {
         Self::TimedOut { path: Arc::clone(path), cause: None }
     }
 
+    pub(crate) fn closed(path: &Arc<str>) -> Self {
+        Self::Closed { path: Arc::clone(path), outcome: Outcome::NotApplied }
+    }
+
     /// An error of the framework that ended a call on the lock of this path.
     pub(crate) fn at(path: &Arc<str>, error: zookeeper_framework::Error) -> Self {
         if error.kind() == ErrorKind::Closed {
-            Self::Closed { path: Arc::clone(path) }
+            Self::Closed { path: Arc::clone(path), outcome: error.outcome() }
         } else {
             Self::Framework(error.with_path(Arc::clone(path)))
         }
@@ -129,7 +133,7 @@ impl fmt::Display for Error {
                 write!(f, "operation {index} of the transaction: {error}")
             }
             Self::Refused { path, reason } => write!(f, "{path}: {reason}"),
-            Self::Closed { path } => write!(f, "{path}: the client was closed"),
+            Self::Closed { path, .. } => write!(f, "{path}: the client was closed"),
             Self::Framework(error) => error.fmt(f),
         }
     }

@@ -23,15 +23,15 @@ use crate::queue::Hold;
 pub struct HeldTransaction {
     hold: Arc<Hold>,
     transaction: Transaction,
-    /// The lock's own node is deleted by it.
-    ends_hold: bool,
+    /// It would delete the lock's own node.
+    gives_up: bool,
 }
 
 impl HeldTransaction {
     pub(crate) fn new(hold: Arc<Hold>) -> Self {
         let acl = Arc::clone(hold.queue().client().default_acl());
         let transaction = hold.session().transaction().acl(acl).check(hold.node(), None);
-        Self { hold, transaction, ends_hold: false }
+        Self { hold, transaction, gives_up: false }
     }
 
     /// Requires that the node exists, where `version` is given in that version.
@@ -54,9 +54,10 @@ impl HeldTransaction {
 
     /// Deletes a node, where `version` is given only in that version.
     ///
-    /// With the lock's own [node](crate::MutexGuard::node) the hold ends with the transaction.
+    /// The lock's own [node](crate::MutexGuard::node) is refused: a hold ends here before it ends
+    /// on the server, and that is what [`release`](crate::MutexGuard::release) is for.
     pub fn delete(mut self, path: &str, version: Option<i32>) -> Self {
-        self.ends_hold |= **self.hold.node() == *path;
+        self.gives_up |= **self.hold.node() == *path;
         self.transaction = self.transaction.delete(path, version);
         self
     }
@@ -71,30 +72,31 @@ impl HeldTransaction {
     /// # Cancel safety
     /// Dropped, it may have been carried out or not.
     pub async fn commit(self) -> Result<Vec<OperationResult>> {
-        let Self { hold, transaction, ends_hold } = self;
+        let Self { hold, transaction, gives_up } = self;
         let path = hold.queue().path();
         let lost = |reason| Error::Lost { path: Arc::clone(path), reason };
         if let Some(reason) = hold.ended() {
             return Err(lost(reason));
         }
+        if gives_up {
+            let reason = "a transaction cannot delete the lock's own node: release the guard";
+            return Err(Error::Refused { path: Arc::clone(path), reason: reason.into() });
+        }
         match transaction.commit().await {
             // The first one is the check of the lock's node.
-            Ok(results) => {
-                if ends_hold {
-                    hold.node_deleted();
-                }
-                Ok(results.into_iter().skip(1).collect())
-            }
+            Ok(results) => Ok(results.into_iter().skip(1).collect()),
             Err(TransactionError { index: Some(0), error, .. })
                 if error.kind() == ErrorKind::NoNode =>
             {
                 hold.node_deleted();
                 Err(lost(hold.ended().unwrap_or(HoldEnd::NodeDeleted)))
             }
-            Err(TransactionError { index: Some(index), error, .. }) => {
-                Err(Error::Transaction { index: index.saturating_sub(1), error })
+            Err(TransactionError { index, error, .. }) => {
+                match index.and_then(|i| i.checked_sub(1)) {
+                    Some(index) => Err(Error::Transaction { index, error }),
+                    None => Err(Error::at(path, error)),
+                }
             }
-            Err(TransactionError { error, .. }) => Err(Error::at(path, error)),
         }
     }
 }

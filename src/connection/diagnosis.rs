@@ -8,7 +8,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use crate::connect_string::Host;
 
@@ -22,9 +22,10 @@ pub(super) async fn of(hosts: &[Host]) -> String {
         .cloned()
         .map(|host| (host.to_string(), spawn_blocking(move || look_at(&host))))
         .collect();
+    let deadline = Instant::now() + 2 * PATIENCE;
     let mut clauses = Vec::with_capacity(looks.len());
     for (server, look) in looks {
-        let said = match timeout(2 * PATIENCE, look).await {
+        let said = match timeout_at(deadline, look).await {
             Ok(Ok(Ok(()))) => "accepts connections but gave no session".to_owned(),
             Ok(Ok(Err(error))) => error.to_string(),
             Ok(Err(_)) | Err(_) => "its name could not be looked up in time".to_owned(),

@@ -125,7 +125,14 @@ impl Connection {
     pub(crate) async fn session_until(&self, deadline: Option<Instant>) -> Result<Session> {
         let mut receiver = self.0.core.status.subscribe();
         let found = pause::within(self.runtime(), deadline, async move {
-            receiver.wait_for(|status| answer(status).is_some()).await.ok().and_then(|s| answer(&s))
+            // The answer is taken when it is given: a second look may see the clock move on.
+            let mut found = None;
+            let seen = receiver.wait_for(|status| {
+                found = answer(status);
+                found.is_some()
+            });
+            drop(seen.await);
+            found
         });
         match found.await {
             Some(Some(answer)) => answer,

@@ -223,13 +223,20 @@ impl Wire {
         self.0.sync(&path).await.map_err(translate)
     }
 
+    /// Carries out all operations or none. The index of a refused operation comes with an answer of
+    /// the leader only: what is refused here was not sent, and proves nothing of the session.
     pub(crate) async fn transaction(
         self,
         operations: Vec<Operation>,
     ) -> Result<Vec<OperationResult>, (Error, Option<usize>)> {
         let mut writer = self.0.new_multi_writer();
         for (index, operation) in operations.iter().enumerate() {
-            add_operation(&mut writer, operation).map_err(|e| (translate(e), Some(index)))?;
+            add_operation(&mut writer, operation).map_err(|error| {
+                let error = translate(error);
+                let reason = error.detail().unwrap_or_default();
+                let detail = format!("operation {index} of the transaction: {reason}");
+                (error.with_detail(detail).with_path(operation.path()), None)
+            })?;
         }
         match writer.commit().await {
             Ok(results) => results

@@ -48,7 +48,7 @@ impl Listeners {
         let id = ListenerId(self.next.fetch_add(1, Ordering::Relaxed));
         let inbox = Arc::new(Inbox::default());
         let read = Arc::clone(&inbox);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         thread::Builder::new().name("zookeeper-listen".to_owned()).spawn(move || {
             while let Some(change) = read.next() {
                 // A panic was reported by the panic hook; the next change is told anyway.

@@ -6,7 +6,6 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use parking_lot::Mutex;
@@ -47,8 +46,6 @@ pub(super) struct Liveness {
     epoch: SessionEpoch,
     validity: Mutex<Validity>,
     cell: ValidityCell,
-    /// When the newest request that needs the leader was sent.
-    confirming_sent: AtomicU64,
     lost: watch::Sender<Option<LostReason>>,
 }
 
@@ -59,7 +56,6 @@ impl Liveness {
             epoch,
             validity: Mutex::new(validity),
             cell,
-            confirming_sent: AtomicU64::new(0),
             lost: watch::Sender::new(None),
         })
     }
@@ -85,21 +81,9 @@ impl Liveness {
         self.cell.valid_until()
     }
 
-    /// Notes that a request that needs the leader is sent now; gives the time of it.
-    pub(super) fn confirming(&self) -> BootTime {
-        let sent = clock::now();
-        self.confirming_sent.fetch_max(sent.as_nanos(), Ordering::Relaxed);
-        sent
-    }
-
-    /// When the newest request that needs the leader was sent.
-    pub(super) fn confirming_sent(&self) -> BootTime {
-        BootTime::from_nanos(self.confirming_sent.load(Ordering::Relaxed))
-    }
-
     /// A request that needs the leader was sent at `sent` and is now answered.
     pub(super) fn confirmed(&self, sent: BootTime) {
-        self.learn(|validity| validity.confirmed(sent));
+        self.learn(|validity| validity.confirmed(sent, clock::now()));
     }
 
     /// The session was attached to a server again at some moment after `at`.

@@ -158,8 +158,13 @@ impl Manager {
         };
         self.set_nodelay();
         let mut validity = Validity::new(link.session_timeout(), sent);
-        confirm_slow_start(&link, &mut validity).await?;
-        Ok(Opened { link, validity })
+        match confirm_slow_start(&link, &mut validity).await {
+            Ok(()) => Ok(Opened { link, validity }),
+            Err(failure) => {
+                link.give_up();
+                Err(failure)
+            }
+        }
     }
 
     /// Says more than the wire crate does of why there is no session.
@@ -201,15 +206,15 @@ impl Manager {
         // What the link's last reply before it went down proves, until it is up again.
         let mut before_down = None;
         self.publish(Event::Established, Some(session.clone()));
-        probe(&link, &liveness, &mut flights);
+        let mut probed = probe(&link, &liveness, &mut flights);
         let ended = loop {
             // Here and not when the pause below ends: under a flood of requests it never does.
             if !liveness.is_valid() {
                 liveness.end(LostReason::Unconfirmed);
                 break Ended::Lost;
             }
-            if pulse.is_due(&liveness) && link.state() == LinkState::Up {
-                probe(&link, &liveness, &mut flights);
+            if pulse.is_due(&liveness, probed) && link.state() == LinkState::Up {
+                probed = probe(&link, &liveness, &mut flights);
             }
             tokio::select! {
                 biased;
@@ -231,12 +236,12 @@ impl Manager {
                             liveness.reattached(at);
                         }
                         self.publish(Event::LinkUp, Some(session.clone()));
-                        probe(&link, &liveness, &mut flights);
+                        probed = probe(&link, &liveness, &mut flights);
                     }
                 },
                 Some(_) = flights.join_next(), if !flights.is_empty() => {}
                 Some(request) = requests.recv() => start(request, &link, &mut flights),
-                () = sleep(pulse.next(&liveness)) => {}
+                () = sleep(pulse.next(&liveness, probed)) => {}
             }
         };
         // First here, for everybody who holds anything by this session; only then on the server.
@@ -245,6 +250,10 @@ impl Manager {
             Ended::Closed(_) => {
                 liveness.end(LostReason::Closed);
                 self.publish(Event::Close, None);
+                // What was called before is sent before the session is closed.
+                while let Ok(request) = requests.try_recv() {
+                    start(request, &link, &mut flights);
+                }
             }
         }
         (link, ended)
@@ -282,15 +291,15 @@ fn start(request: Request, link: &Link, flights: &mut JoinSet<()>) {
     }
 }
 
-/// Asks the leader for a sign of life.
-fn probe(link: &Link, liveness: &Arc<Liveness>, flights: &mut JoinSet<()>) {
-    let (wire, liveness) = (link.wire(), Arc::clone(liveness));
-    let sent = liveness.confirming();
+/// Asks the leader for a sign of life, and gives the time of it.
+fn probe(link: &Link, liveness: &Arc<Liveness>, flights: &mut JoinSet<()>) -> BootTime {
+    let (wire, liveness, sent) = (link.wire(), Arc::clone(liveness), clock::now());
     flights.spawn(async move {
         if wire.sync("/".to_owned()).await.is_ok() {
             liveness.confirmed(sent);
         }
     });
+    sent
 }
 
 /// When the manager looks after a session by itself.
@@ -301,23 +310,26 @@ struct Pulse {
 
 impl Pulse {
     fn new(timeout: Duration) -> Self {
-        // Timers stand still while the machine is suspended; looking more often than needed finds
-        // an end that came meanwhile soon after the machine goes on.
-        Self { probe: timeout / 3, longest: timeout / 8 }
+        // A sixth: two probes a report of the follower apart stay within the timeout even where an
+        // answer takes a quarter of it. And timers stand still while the machine is suspended;
+        // looking more often than needed finds an end that came meanwhile soon after it goes on.
+        Self { probe: timeout / 6, longest: timeout / 8 }
     }
 
-    fn is_due(&self, liveness: &Liveness) -> bool {
-        clock::now() >= self.due(liveness)
+    fn is_due(&self, liveness: &Liveness, probed: BootTime) -> bool {
+        clock::now() >= self.due(liveness, probed)
     }
 
-    fn due(&self, liveness: &Liveness) -> BootTime {
-        liveness.confirming_sent().saturating_add(self.probe)
+    /// What the session's own requests confirm need not be asked again. Those that are refused
+    /// confirm nothing, however many there are.
+    fn due(&self, liveness: &Liveness, probed: BootTime) -> BootTime {
+        probed.max(liveness.newest_confirmed()).saturating_add(self.probe)
     }
 
-    fn next(&self, liveness: &Liveness) -> Duration {
+    fn next(&self, liveness: &Liveness, probed: BootTime) -> Duration {
         let now = clock::now();
         let until_lapse = liveness.valid_until().saturating_duration_since(now);
-        let until_probe = match self.due(liveness).saturating_duration_since(now) {
+        let until_probe = match self.due(liveness, probed).saturating_duration_since(now) {
             // Due already, but the link is down: it is probed when it is up again.
             Duration::ZERO => self.longest,
             wait => wait,
@@ -336,7 +348,7 @@ async fn confirm_slow_start(link: &Link, validity: &mut Validity) -> Result<()> 
     for pause in [timeout / 4, Duration::ZERO] {
         let sent = clock::now();
         link.wire().sync("/".to_owned()).await?;
-        validity.confirmed(sent);
+        validity.confirmed(sent, clock::now());
         sleep(pause).await;
     }
     Ok(())

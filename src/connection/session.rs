@@ -18,6 +18,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::call::{Call, Reply};
+use super::clock;
 use super::link::{OneShot, Wire};
 use super::liveness::{Liveness, LostReason, SessionLost};
 use super::state::SessionEpoch;
@@ -287,7 +288,7 @@ impl Session {
         }
         let full = self.root.full(path);
         let confirming = match effect {
-            Effect::Confirming => Some((Arc::clone(liveness), liveness.confirming())),
+            Effect::Confirming => Some((Arc::clone(liveness), clock::now())),
             Effect::Reading => None,
         };
         let request: Request = Box::new(move |wire| {

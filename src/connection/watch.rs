@@ -8,7 +8,7 @@ use std::task::Poll;
 use super::link::{Fired, OneShot};
 use super::liveness::Liveness;
 use super::watch_budget::WatchPlace;
-use crate::error::Result;
+use crate::error::{Outcome, Result};
 
 /// What a [`Watch`] saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,7 +67,7 @@ impl Watch {
             Fired::Deleted => Ok(WatchEvent::Deleted),
             Fired::DataChanged => Ok(WatchEvent::DataChanged),
             Fired::ChildrenChanged => Ok(WatchEvent::ChildrenChanged),
-            Fired::SessionOver => Err(liveness.over()),
+            Fired::SessionOver => Err(liveness.over().with_outcome(Outcome::NotApplied)),
         }
     }
 }

@@ -27,7 +27,7 @@ use crate::error::Error;
 pub use self::elapsed::RetryUntilElapsed;
 pub use self::exponential::ExponentialBackoff;
 pub use self::fixed::{NoRetry, RetryForever, RetryNTimes, RetryOneTime};
-pub(crate) use self::run::{Repeat, run};
+pub(crate) use self::run::{Doubt, Repeat, run};
 
 /// Decides how often, and after which pauses, an operation is tried again.
 ///

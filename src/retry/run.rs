@@ -1,6 +1,7 @@
 //! One public call: wait for a connection, try, and try again as the policy says.
 
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::connection::{Scope, Session};
@@ -38,8 +39,11 @@ where
             Outcome::NotApplied => true,
             Outcome::Unknown => repeat == Repeat::Always,
         };
-        // There is no time left to wait for a connection in.
-        let is_last = error.kind() == ErrorKind::NotConnected;
+        // There is no time left to wait for a connection in, or nothing to wait for.
+        let is_last = matches!(
+            error.kind(),
+            ErrorKind::NotConnected | ErrorKind::Closed | ErrorKind::InvalidArgument
+        );
         if is_last || !may_repeat || !policy.is_retryable(&error) {
             return Err(error);
         }
@@ -54,4 +58,27 @@ async fn connected(scope: &Scope, patience: &mut Duration) -> Result<Session> {
     let session = scope.session_until(start.checked_add(*patience)).await;
     *patience = patience.saturating_sub(start.elapsed());
     session
+}
+
+/// Whether an attempt of a call may have been carried out.
+#[derive(Debug, Default)]
+pub(crate) struct Doubt(AtomicBool);
+
+impl Doubt {
+    /// Notes the result of an attempt.
+    pub(crate) fn note<T>(&self, result: Result<T>) -> Result<T> {
+        if result.as_ref().is_err_and(|error| error.outcome() == Outcome::Unknown) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+        result
+    }
+
+    /// Every attempt so far is proved to have had no effect.
+    pub(crate) fn clear(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_there(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }

@@ -55,6 +55,9 @@ pub(crate) async fn acquire(
                 let mut ticket = Ticket { queue, session: session.clone(), id, armed: true };
                 match client.within(deadline, hear(&session, verdict)).await {
                     None => return Err(Error::timed_out(queue.path())),
+                    Some(Verdict::Granted(_, life)) if life.ended().is_some() => {
+                        Setback::NodeDeleted
+                    }
                     Some(Verdict::Granted(node, life)) if session.is_valid() => {
                         ticket.armed = false;
                         return Ok(Some(Hold::new(queue, session, id, node, life)));

@@ -1,6 +1,11 @@
 //! What becomes of a node of ours by the hand of others.
 
-use zookeeper_framework::{ErrorKind, Session, WatchEvent};
+use std::time::Duration;
+
+use zookeeper_framework::{ErrorKind, Session, WatchEvent, WeakClient};
+
+/// The pause before the watch is set again after a failure.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// What is known of a node in the end.
 pub(super) enum Fate {
@@ -10,7 +15,7 @@ pub(super) enum Fate {
 }
 
 /// Waits until a node is deleted, however often its data is changed meanwhile.
-pub(super) async fn deleted(session: &Session, path: &str) -> Fate {
+pub(super) async fn deleted(client: &WeakClient, session: &Session, path: &str) -> Fate {
     loop {
         let seen = match session.watch_data(path).await {
             Ok((_, watch)) => watch.fired().await,
@@ -20,8 +25,10 @@ pub(super) async fn deleted(session: &Session, path: &str) -> Fate {
         match seen {
             Ok(WatchEvent::Deleted) => return Fate::Deleted,
             Ok(_) => {}
-            // The next request waits for the next connection, so this does not turn fast.
-            Err(error) if error.is_retryable() && session.is_valid() => {}
+            Err(error) if error.is_retryable() && session.is_valid() => {
+                let Some(client) = client.upgrade() else { return Fate::Unknown };
+                client.pause(PAUSE).await;
+            }
             Err(_) => return Fate::Unknown,
         }
     }

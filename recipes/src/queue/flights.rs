@@ -29,6 +29,10 @@ const DIRECTORY_TRIES: usize = 3;
 /// part of waiting.
 const READ_PAUSE: Duration = Duration::from_millis(100);
 
+/// The longest pause before a node that may block others is looked for or deleted again. A request
+/// waits for the next connection by itself; the policy says when a caller is told, and no more.
+const CLEANUP_PAUSE: Duration = Duration::from_secs(1);
+
 /// The pause between two looks at a node that cannot be watched.
 const POLL_PAUSE: Duration = Duration::from_secs(1);
 
@@ -90,19 +94,19 @@ impl Queue {
     /// Watches the node of our first waiter too, once it waits for another process: it will be
     /// granted without another look at the directory, and must know if its node is removed by hand.
     /// The watch lasts until the node goes, so it costs no request to take it back.
-    pub(super) fn send_own_watch(self: &Arc<Self>, state: &mut State) {
+    pub(super) fn send_own_watch(self: &Arc<Self>, state: &mut State, id: NodeId) {
         let Some(session) = state.session.clone() else { return };
-        let Some(id) = state.mirror.first_waiter() else { return };
         let Some(entry) = state.entries.get_mut(&id).filter(|entry| !entry.is_watched) else {
             return;
         };
         let Some(node) = entry.node.clone() else { return };
         entry.is_watched = true;
-        let queue = Arc::clone(self);
+        // A node whose delete is refused may stay for long; it must not keep the client alive.
+        let (queue, client) = (Arc::downgrade(self), self.client.downgrade());
         self.client.spawn(async move {
-            match deleted(&session, &node.path).await {
-                Fate::Deleted => queue.note_removed(&session, id),
-                Fate::Unknown => {}
+            let fate = deleted(&client, &session, &node.path).await;
+            if let (Fate::Deleted, Some(queue)) = (fate, queue.upgrade()) {
+                queue.note_removed(&session, id);
             }
         });
     }
@@ -239,20 +243,19 @@ impl Queue {
                     Failure::InDoubt | Failure::NotApplied => {}
                 },
             }
-            let pause = budget.next().unwrap_or_else(|| {
+            if budget.next().is_none() {
                 self.give_up_on(session, id, doubt.clone());
-                budget.last()
-            });
-            self.client.pause(pause).await;
+            }
+            self.client.pause(budget.last().min(CLEANUP_PAUSE)).await;
         }
     }
 
-    /// Fails an acquisition whose node may exist. Its ticket then gives the node up.
+    /// Fails an acquisition whose node may exist, and gives the node up.
     fn give_up_on(self: &Arc<Self>, session: &Session, id: NodeId, error: Error) {
         let error = error::Error::at(&self.path, error);
         self.input(session, |_, state, news| {
             conclude(state, id, Verdict::Failed(error), news);
-            Vec::new()
+            state.leave(id)
         });
     }
 
@@ -322,7 +325,7 @@ impl Queue {
     }
 
     /// The node is gone. If that is not our own doing, somebody deleted it.
-    fn note_removed(self: &Arc<Self>, session: &Session, id: NodeId) {
+    pub(super) fn note_removed(self: &Arc<Self>, session: &Session, id: NodeId) {
         self.input(session, |_, state, _| {
             if state.entries.get(&id).is_some_and(|entry| !entry.is_leaving) {
                 state.mirror.removed(id)
@@ -383,45 +386,51 @@ impl Queue {
                 }
                 Failure::NoNode => return self.note_deleted(session, id, Err(error)),
                 Failure::SessionOver => {
-                    self.note_released(session, id, error);
+                    self.note_released(session, id, doubted(error, is_doubtful));
                     return self.session_over(session);
                 }
                 Failure::Refused => {
                     tracing::warn!(%error, %path, "a lock node cannot be deleted");
-                    return self.note_released(session, id, error);
+                    return self.note_released(session, id, doubted(error, is_doubtful));
                 }
                 Failure::InDoubt => is_doubtful = true,
                 Failure::NotApplied => {}
             }
-            let pause = budget.next().unwrap_or_else(|| {
-                self.note_released(session, id, error);
-                budget.last()
-            });
-            self.client.pause(pause).await;
+            if budget.next().is_none() {
+                self.note_released(session, id, error.with_outcome(Outcome::Unknown));
+            }
+            self.client.pause(budget.last().min(CLEANUP_PAUSE)).await;
             delete = session.delete(path, None);
         }
     }
 
     fn note_deleted(self: &Arc<Self>, session: &Session, id: NodeId, result: Result<()>) {
+        let (mut released, was_there) = (None, result.is_ok());
         self.input(session, |_, state, _| {
-            let was_there = result.is_ok();
-            if let Some(released) = state.entries.remove(&id).and_then(|entry| entry.released) {
-                let _ = released.send(result.map_err(|error| error::Error::at(&self.path, error)));
-            }
+            released = state.entries.remove(&id).and_then(|entry| entry.released);
             if was_there { state.mirror.deleted(id) } else { state.mirror.removed(id) }
         });
+        if let Some(released) = released {
+            let _ = released.send(result.map_err(|error| error::Error::at(&self.path, error)));
+        }
     }
 
     /// Tells whoever waits for the release that the delete is not done, or not known to be.
     fn note_released(self: &Arc<Self>, session: &Session, id: NodeId, error: Error) {
+        let mut released = None;
         self.input(session, |_, state, _| {
-            let released = state.entries.get_mut(&id).and_then(|entry| entry.released.take());
-            if let Some(released) = released {
-                let _ = released.send(Err(error::Error::at(&self.path, error)));
-            }
+            released = state.entries.get_mut(&id).and_then(|entry| entry.released.take());
             Vec::new()
         });
+        if let Some(released) = released {
+            let _ = released.send(Err(error::Error::at(&self.path, error)));
+        }
     }
+}
+
+/// The error of an attempt, after earlier ones that may have been carried out.
+fn doubted(error: Error, is_doubtful: bool) -> Error {
+    if is_doubtful { error.with_outcome(Outcome::Unknown) } else { error }
 }
 
 /// What became of a watch.

@@ -11,7 +11,6 @@ use zookeeper_framework::{ErrorKind, Session, SessionLost};
 
 use super::Queue;
 use super::entry::Node;
-use super::fate::{Fate, deleted};
 use super::life::Life;
 use super::mirror::NodeId;
 use crate::error::{Error, HoldEnd, Result};
@@ -55,6 +54,7 @@ impl Hold {
     /// Somebody deleted the node.
     pub(crate) fn node_deleted(&self) {
         self.life.end(HoldEnd::NodeDeleted);
+        self.queue.note_removed(&self.session, self.id);
     }
 
     /// What ended the hold, if anything has. Reads the clock, sends nothing.
@@ -70,18 +70,7 @@ impl Hold {
     /// Watches the node, so that a forced release is learnt at once. Until then it is learnt at the
     /// next request that needs the node.
     pub(crate) fn watch_node(&self) {
-        let (session, life) = (self.session.clone(), Arc::clone(&self.life));
-        let path = Arc::clone(&self.node.path);
-        self.queue.client().spawn(async move {
-            tokio::select! {
-                biased;
-                () = life.ending() => {}
-                fate = deleted(&session, &path) => match fate {
-                    Fate::Deleted => life.end(HoldEnd::NodeDeleted),
-                    Fate::Unknown => {}
-                },
-            }
-        });
+        self.queue.watch_own_node(&self.session, self.id);
     }
 
     /// Gives the hold up and waits for the server to confirm it, as long as the retry policy tries.
@@ -106,6 +95,8 @@ impl Hold {
                 Err(lost(HoldEnd::NodeDeleted))
             }
             Some(result) => result,
+            // It was found removed just before.
+            None if self.session.is_valid() => Err(lost(HoldEnd::NodeDeleted)),
             None => Err(Error::at(path, self.session.over())),
         }
     }

@@ -39,12 +39,13 @@
 //! * **An end arrives while a list is under way.** The list may still show the node, so the end
 //!   waits for it; until then the node counts as watched.
 //! * **A list shows our node before its create is answered.** It blocks those behind it.
-//! * **Somebody removes nodes of ours by hand.** Where one was missed (its watch, or our own delete,
-//!   found it gone) nobody is granted before a list has shown which of ours are left. A counter
-//!   that went back tells it too. Not told is this: all our nodes are removed, the directory is
-//!   reaped, and by chance our next number follows upon the last one known.
+//! * **Somebody removes nodes of ours by hand.** Where one was missed (its watch, or our own
+//!   delete, found it gone) nobody is granted before a list has shown which of ours are left. A
+//!   counter that went back tells it too. Not told is this: all our nodes are removed, the
+//!   directory is reaped, and by chance our next number follows upon the last one known.
 //!
-//! At most one list is under way at a time, and only what the first waiter waits for is watched.
+//! At most one list is under way at a time, and of the others' nodes only the one that the first
+//! waiter waits for is watched.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -331,8 +332,10 @@ impl Mirror {
 
 /// What the caller looks at besides the commands.
 impl Mirror {
-    /// The first of our nodes that waits for its turn.
-    pub(crate) fn first_waiter(&self) -> Option<NodeId> {
+    /// The first of our nodes that waits for its turn, while it watches a foreign one: it will be
+    /// granted without another look, so it must know if it is removed itself.
+    pub(crate) fn waits_for_foreign(&self) -> Option<NodeId> {
+        self.watch.as_ref()?;
         self.own.first_waiter().map(|place| place.id)
     }
 }

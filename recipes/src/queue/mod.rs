@@ -211,6 +211,14 @@ impl Queue {
         });
     }
 
+    /// Watches the node of a hold, unless it is watched already.
+    fn watch_own_node(self: &Arc<Self>, session: &Session, id: NodeId) {
+        self.input(session, |queue, state, _| {
+            queue.send_own_watch(state, id);
+            Vec::new()
+        });
+    }
+
     /// Carries out the mirror's commands, in order.
     fn carry_out(self: &Arc<Self>, state: &mut State, outputs: Vec<Output>, news: &mut News) {
         for output in outputs {
@@ -218,10 +226,7 @@ impl Queue {
                 Output::Delete(id) => self.send_delete(state, id),
                 Output::Create(id, list) => self.send_create(state, id, list),
                 Output::List(stamp) => self.send_list(state, stamp),
-                Output::Watch(stamp, name) => {
-                    self.send_watch(state, stamp, &name);
-                    self.send_own_watch(state);
-                }
+                Output::Watch(stamp, name) => self.send_watch(state, stamp, &name),
                 Output::Unwatch(stamp) => drop(state.watch.take_if(|(armed, _)| *armed == stamp)),
                 Output::Grant(id) => grant(state, id, news),
                 Output::Blocked(id) => {
@@ -242,6 +247,9 @@ impl Queue {
                     state.entries.remove(&id);
                 }
             }
+        }
+        if let Some(id) = state.mirror.waits_for_foreign() {
+            self.send_own_watch(state, id);
         }
     }
 

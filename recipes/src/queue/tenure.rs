@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
+use zookeeper_framework::ConnectionState;
 
 use super::Queue;
 use super::acquisition::{self, Wait};
@@ -67,7 +68,12 @@ impl Share {
             };
             let Wait::Until(deadline) = wait else { return Ok(None) };
             let settled = queue.client().within(deadline, settled(outcome)).await;
-            settled.ok_or_else(|| Error::timed_out(queue.path()))?;
+            if settled.is_none() {
+                // The deadline's timer also ends with the client.
+                let is_closed = queue.client().state() == ConnectionState::Closed;
+                let path = queue.path();
+                return Err(if is_closed { Error::closed(path) } else { Error::timed_out(path) });
+            }
         }
     }
 
