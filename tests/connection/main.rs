@@ -2,6 +2,7 @@
 //! ends, and what it refuses to begin with.
 
 mod close;
+mod confirming;
 mod listener;
 mod lost;
 mod paths;
