@@ -77,8 +77,8 @@ impl Client {
         self.connection().watch_state()
     }
 
-    /// Adds a listener, which is told every change of state from now on; see
-    /// [`ConnectionStateListener`].
+    /// Adds a listener, which is told every change of state from now on, as long as the client has
+    /// a handle; see [`ConnectionStateListener`].
     ///
     /// # Errors
     /// `Closed`; `Unexpected` if no thread can be started for it.
@@ -365,8 +365,9 @@ impl WeakClient {
 ///
 /// The changes come in order, one at a time. Each listener has a thread of its own, so it may
 /// block, take its time or panic without disturbing anything, and may use the client in any way,
-/// `close` included. A listener that is far behind is told several changes of one session as one;
-/// it never misses that a session ended, since each state carries its epoch.
+/// `close` included. The thread's own runtime runs only while the listener does: what it spawns
+/// there waits for the next change. A listener that is far behind is told several changes of one
+/// session as one; it never misses that a session ended, since each state carries its epoch.
 ///
 /// Whoever needs to know whether a *lock* is still held should ask its guard, not a listener.
 ///

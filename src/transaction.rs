@@ -54,12 +54,12 @@ impl Transaction {
     }
 
     fn of_session(session: Session) -> Self {
-        let acl = Acl::anyone_all().into();
+        let acl = Arc::clone(session.default_acl());
         Self { carrier: Carrier::Session(session), acl, operations: Vec::new() }
     }
 
     /// The access control list of the nodes that are created by operations added after this; by
-    /// default the client's, or in a session's transaction [`Acl::anyone_all`].
+    /// default the client's.
     pub fn acl(mut self, acl: impl Into<Arc<[Acl]>>) -> Self {
         self.acl = acl.into();
         self

@@ -29,8 +29,7 @@ pub struct HeldTransaction {
 
 impl HeldTransaction {
     pub(crate) fn new(hold: Arc<Hold>) -> Self {
-        let acl = Arc::clone(hold.queue().client().default_acl());
-        let transaction = hold.session().transaction().acl(acl).check(hold.node(), None);
+        let transaction = hold.session().transaction().check(hold.node(), None);
         Self { hold, transaction, gives_up: false }
     }
 

@@ -35,8 +35,7 @@ pub(crate) enum LinkState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CloseOutcome {
-    /// There is no session any more: the server has ended it, with all its ephemeral nodes, or
-    /// there was none.
+    /// The server has ended the session, with all its ephemeral nodes, or there was none yet.
     Confirmed,
     /// The server did not answer within the connection timeout, or the session was lost before. The
     /// server ends it, with all its ephemeral nodes, when the session timeout has passed.

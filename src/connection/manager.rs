@@ -276,6 +276,7 @@ impl Manager {
             liveness,
             requests,
             watches: Arc::default(),
+            default_acl: Arc::clone(&self.core.config.default_acl),
         };
         Session::new(shared, Root::server())
     }

@@ -41,6 +41,7 @@ pub(super) struct Shared {
     pub(super) liveness: Arc<Liveness>,
     pub(super) requests: mpsc::UnboundedSender<Request>,
     pub(super) watches: Arc<WatchBudget>,
+    pub(super) default_acl: Arc<[Acl]>,
 }
 
 /// A handle of one session of a [`Client`](crate::Client).
@@ -223,6 +224,11 @@ impl Session {
     pub fn sync(&self, path: &str) -> Call<()> {
         let check = path::validate(path);
         self.call(path, check, Effect::Confirming, Wire::sync)
+    }
+
+    /// The access control list of nodes that are created without one of their own.
+    pub(crate) fn default_acl(&self) -> &Arc<[Acl]> {
+        &self.shared.default_acl
     }
 
     /// Carries out all of the operations or none; a refusal comes with the index of the operation.
