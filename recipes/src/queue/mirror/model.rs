@@ -12,9 +12,8 @@
 //! And whatever happened, once nothing new happens every waiter is served, no node is left
 //! behind, and no circle of steps keeps this from coming.
 //!
-//! Small queues are searched exhaustively; larger ones are run along random schedules. With
-//! `MIRROR_MODEL=long` larger queues are searched as well, which takes many minutes and is meant
-//! for a release build.
+//! Small queues are searched exhaustively; larger ones are run along random schedules. The largest
+//! ones are searched by `scripts/model`, in many minutes.
 
 use super::Mode;
 use crate::queue::node::{Family, Kind};
