@@ -187,3 +187,21 @@ async fn a_transaction_under_a_lost_lock_is_refused() {
     assert_eq!(data, b"held");
     assert!(next.is_held());
 }
+
+#[tokio::test]
+async fn a_blocked_runtime_loses_no_lock() {
+    let proxy = proxy();
+    let client = mortal(&proxy).await;
+    let mutex = Line::new("blocked").await.mutex(&client);
+    let guard = mutex.acquire(&Owner::new()).await.expect("it is free");
+    let node = guard.node().to_owned();
+
+    // The runtime of this test has one thread, and this is it.
+    std::thread::sleep(2 * SHORT_SESSION + SHORT_SESSION / 4);
+
+    assert!(guard.is_held() && at_once(guard.lost()).is_none());
+    let contenders = mutex.contenders().await.expect("connected");
+    assert_eq!(contenders.iter().map(|one| &one.node).collect::<Vec<_>>(), [&node]);
+    assert_eq!(epoch(&guard), 1);
+    guard.release().await.expect("released");
+}
